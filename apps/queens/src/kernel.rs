@@ -2,13 +2,13 @@
 //!
 //! [`Kernel::Scalar`] is a search in depth with a look at the next rows. The others keep a frontier
 //! (`frontier.rs`): a stack of nodes for each depth, from which whole registers of nodes are taken, so lanes are full
-//! whatever the tree looks like. They differ in the registers (`avx2.rs`, `avx512.rs`) and give equal counts.
+//! whatever the tree looks like. They differ in the registers (`turn.rs`) and give equal counts.
 
 #[cfg(target_arch = "x86_64")]
 mod frontier;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
-mod x86;
+mod turn;
 
 use crate::board::{Board, Node};
 use multigrain::Abort;
@@ -134,19 +134,19 @@ impl Counter {
             Inner::Avx2(frontier) => {
                 Kernel::Avx2.must_count(board);
                 // SAFETY: the instruction set is supported.
-                frontier.count(board, node, abort, |from, to, take, rows| unsafe { x86::avx2(from, to, take, rows) })
+                frontier.count(board, node, abort, |from, to, take, rows| unsafe { turn::avx2(from, to, take, rows) })
             }
             #[cfg(target_arch = "x86_64")]
             Inner::Avx512(frontier) => {
                 Kernel::Avx512.must_count(board);
                 // SAFETY: the instruction set is supported.
-                frontier.count(board, node, abort, |from, to, take, rows| unsafe { x86::avx512(from, to, take, rows) })
+                frontier.count(board, node, abort, |from, to, take, rows| unsafe { turn::avx512(from, to, take, rows) })
             }
             #[cfg(target_arch = "x86_64")]
             Inner::Avx512Narrow(frontier) => {
                 Kernel::Avx512Narrow.must_count(board);
                 // SAFETY: the instruction sets are supported.
-                frontier.count(board, node, abort, |from, to, take, rows| unsafe { x86::narrow(from, to, take, rows) })
+                frontier.count(board, node, abort, |from, to, take, rows| unsafe { turn::narrow(from, to, take, rows) })
             }
         }
     }

@@ -45,7 +45,7 @@ macro_rules! dispatch {
             unsafe { $avx2($($name),*) }
         }
         #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq")]
+        #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")]
         unsafe fn avx512$(<$(const $generic: $of),+>)?($($name: $type),*) $(-> $result)? {
             // SAFETY: as the caller promises; the features are enabled here.
             unsafe { $avx512($($name),*) }

@@ -17,6 +17,9 @@ mod x86;
 /// bits with every instruction set and every tiling.
 pub const NAN_BITS: u32 = 0x7fc0_0000;
 
+/// Entries of a table that [`Lanes::look_up`] looks at.
+pub const TABLE: usize = 32;
+
 /// A vector of `f32` of one instruction set.
 ///
 /// # Safety
@@ -29,6 +32,10 @@ pub trait Lanes: Copy {
     const LANES: usize;
     /// A choice of lanes.
     type Mask: Copy;
+    /// What picks an entry of a table of [`TABLE`] numbers in every lane.
+    type Index: Copy;
+    /// Which lanes of two vectors of complex numbers are real parts and which imaginary ones.
+    type Order: Copy;
 
     /// All lanes `value`.
     unsafe fn splat(value: f32) -> Self;
@@ -71,6 +78,30 @@ pub trait Lanes: Copy {
     unsafe fn equal(self, b: Self) -> Self::Mask;
     /// `b` in the chosen lanes, `self` in the others.
     unsafe fn select(self, mask: Self::Mask, b: Self) -> Self;
+    /// The greater of the two; both are numbers and not negative.
+    unsafe fn max(self, b: Self) -> Self;
+    /// Whether a lane is greater than `limit`.
+    unsafe fn any_above(self, limit: f32) -> bool;
+    /// The indices from `from` on, one a lane, each below [`TABLE`].
+    unsafe fn index(from: *const u32) -> Self::Index;
+    /// In every lane the entry that its index names, of a table of [`TABLE`] numbers.
+    unsafe fn look_up(table: *const f32, index: Self::Index) -> Self;
+    /// The order for [`load_complex`](Self::load_complex); `swapped` exchanges real and imaginary parts.
+    unsafe fn order_of_loads(swapped: bool) -> Self::Order;
+    /// The order for [`interleave`](Self::interleave) and [`store_complex`](Self::store_complex).
+    unsafe fn order_of_stores(swapped: bool) -> Self::Order;
+    /// Real and imaginary parts of the complex numbers from `from` on, as many as lanes.
+    unsafe fn load_complex(from: *const f32, order: Self::Order) -> (Self, Self);
+    /// Two vectors with the complex numbers of these parts, in their order in memory.
+    unsafe fn interleave(re: Self, im: Self, order: Self::Order) -> (Self, Self);
+    each! {
+        /// Writes the complex numbers of these parts from `to` on.
+        store_complex(re: Self, im: Self, to: *mut f32, order: Self::Order) {
+            let (low, high) = Self::interleave(re, im, order);
+            low.store(to);
+            high.store(to.add(Self::LANES));
+        }
+    }
     /// As integers: `bits` less half of each lane's bits, rounded down.
     unsafe fn halved_from(self, bits: u32) -> Self;
     /// Adds every lane to its number from `to` on, in double precision; `to` is valid for as many elements.
@@ -92,6 +123,8 @@ pub trait Lanes: Copy {
 impl Lanes for f32 {
     const LANES: usize = 1;
     type Mask = bool;
+    type Index = u32;
+    type Order = usize;
 
     each! {
         splat(value: f32) -> Self { value }
@@ -120,6 +153,16 @@ impl Lanes for f32 {
         fma_masked(self, mask: bool, a: Self, b: Self) -> Self { if mask { a.mul_add(b, self) } else { self } }
         equal(self, b: Self) -> bool { self == b }
         select(self, mask: bool, b: Self) -> Self { if mask { b } else { self } }
+        max(self, b: Self) -> Self { if self > b { self } else { b } }
+        any_above(self, limit: f32) -> bool { self > limit }
+        index(from: *const u32) -> u32 { from.read() }
+        look_up(table: *const f32, index: u32) -> Self { table.add(index as usize).read() }
+        order_of_loads(swapped: bool) -> usize { usize::from(swapped) }
+        order_of_stores(swapped: bool) -> usize { usize::from(swapped) }
+        load_complex(from: *const f32, order: usize) -> (Self, Self) {
+            (from.add(order).read(), from.add(1 - order).read())
+        }
+        interleave(re: Self, im: Self, order: usize) -> (Self, Self) { if order == 0 { (re, im) } else { (im, re) } }
         halved_from(self, bits: u32) -> Self { f32::from_bits(bits.wrapping_sub(self.to_bits() >> 1)) }
         add_to(self, to: *mut f64) { *to += f64::from(self) }
         transpose(_square: &mut [Self; 16]) {}

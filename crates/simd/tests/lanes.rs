@@ -1,6 +1,6 @@
 //! Every operation gives the same bits in every lane of every instruction set.
 
-use multigrain_simd::{Isa, Lanes, NAN_BITS, dispatch};
+use multigrain_simd::{Isa, Lanes, NAN_BITS, TABLE, dispatch};
 
 /// Lanes of the widest vector.
 const WIDEST: usize = 16;
@@ -143,5 +143,65 @@ fn squares_are_transposed() {
         };
         let all = (0..n * n).all(|at| after[at] == before[at % n * n + at / n]);
         assert!(all, "{isa}: {:?}", &after[..n * n]);
+    }
+}
+
+/// What is looked up, the greater ones, and whether one is above 0.9; complex numbers taken apart and put together again, in either
+/// order.
+type Picked = ([f32; WIDEST], [f32; WIDEST], bool, [[f32; 4 * WIDEST]; 2]);
+
+#[inline(always)]
+unsafe fn picked<L: Lanes>(table: &[f32; TABLE], codes: &[u32; WIDEST], pairs: &[f32; 2 * WIDEST]) -> Picked {
+    let (mut found, mut greater, mut above) = ([0.0; WIDEST], [0.0; WIDEST], false);
+    let mut apart = [[0.0; 4 * WIDEST]; 2];
+    for at in (0..WIDEST).step_by(L::LANES) {
+        // SAFETY: `at` and the lanes after it are elements, codes are below the table's length; the instruction set is the caller's.
+        unsafe {
+            let entries = L::look_up(table.as_ptr(), L::index(codes[at..].as_ptr()));
+            entries.store(found[at..].as_mut_ptr());
+            entries.max(L::load(table[at..].as_ptr())).store(greater[at..].as_mut_ptr());
+            above |= entries.any_above(0.9);
+            for (swapped, apart) in [false, true].into_iter().zip(&mut apart) {
+                let (re, im) = L::load_complex(pairs[2 * at..].as_ptr(), L::order_of_loads(swapped));
+                re.store(apart[at..].as_mut_ptr());
+                im.store(apart[WIDEST + at..].as_mut_ptr());
+                L::store_complex(re, im, apart[2 * (WIDEST + at)..].as_mut_ptr(), L::order_of_stores(swapped));
+            }
+        }
+    }
+    (found, greater, above, apart)
+}
+
+#[test]
+fn entries_are_looked_up_and_complex_numbers_taken_apart() {
+    let mut state = 1;
+    for case in 0..CASES {
+        let mut unit = || numbers(&mut state).map(|x| (x.to_bits() >> 9) as f32 / (1 << 23) as f32);
+        let table: [f32; TABLE] = std::array::from_fn(|i| unit()[i % WIDEST] * if case % 2 == 0 { 0.5 } else { 1.0 });
+        let codes: [u32; WIDEST] = unit().map(|x| (x * TABLE as f32) as u32);
+        let pairs: [f32; 2 * WIDEST] = std::array::from_fn(|i| unit()[i % WIDEST]);
+        let found = codes.map(|code| table[code as usize]);
+        let apart = |swapped: usize| {
+            std::array::from_fn(|i| match i / WIDEST {
+                0 => pairs[2 * i + swapped],
+                1 => pairs[2 * (i - WIDEST) + 1 - swapped],
+                _ => pairs[i - 2 * WIDEST],
+            })
+        };
+        let greater = std::array::from_fn(|i| found[i].max(table[i]));
+        let expected: Picked = (found, greater, found.iter().any(|&x| x > 0.9), [apart(0), apart(1)]);
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
+            let (table, codes, pairs) = (&table, &codes, &pairs);
+            // SAFETY: the processor supports the instruction set.
+            let got = unsafe {
+                dispatch!(isa, (table: &[f32; TABLE], codes: &[u32; WIDEST], pairs: &[f32; 2 * WIDEST]) -> Picked => {
+                    Scalar: picked::<f32>,
+                    Neon: picked::<std::arch::aarch64::float32x4_t>,
+                    Avx2: picked::<std::arch::x86_64::__m256>,
+                    Avx512: picked::<std::arch::x86_64::__m512>,
+                })
+            };
+            assert!(got == expected, "{isa}, case {case}: {got:?} instead of {expected:?}");
+        }
     }
 }

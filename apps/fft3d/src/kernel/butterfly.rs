@@ -2,7 +2,7 @@
 //!
 //! The order of operations in here is part of the definition of the result (see [`super`]).
 
-use super::vector::Vector;
+use multigrain_simd::Lanes;
 use std::f64::consts::FRAC_1_SQRT_2;
 
 /// As many complex numbers as lanes: real parts and imaginary parts.
@@ -14,7 +14,7 @@ pub(super) struct Complex<V> {
 
 // SAFETY of every block below: the caller guarantees the instruction set; no memory is accessed.
 #[allow(clippy::undocumented_unsafe_blocks)]
-impl<V: Vector> Complex<V> {
+impl<V: Lanes> Complex<V> {
     #[inline(always)]
     pub(super) unsafe fn add(self, b: Self) -> Self {
         unsafe { Complex { re: self.re.add(b.re), im: self.im.add(b.im) } }
@@ -81,13 +81,13 @@ impl<V: Vector> Complex<V> {
 }
 
 #[inline(always)]
-unsafe fn two<V: Vector>(x: [Complex<V>; 2]) -> [Complex<V>; 2] {
+unsafe fn two<V: Lanes>(x: [Complex<V>; 2]) -> [Complex<V>; 2] {
     // SAFETY: the caller's promise.
     unsafe { [x[0].add(x[1]), x[0].sub(x[1])] }
 }
 
 #[inline(always)]
-unsafe fn four<V: Vector>(x: [Complex<V>; 4]) -> [Complex<V>; 4] {
+unsafe fn four<V: Lanes>(x: [Complex<V>; 4]) -> [Complex<V>; 4] {
     // SAFETY: the caller's promise.
     unsafe {
         let [even, even_difference] = two([x[0], x[2]]);
@@ -97,7 +97,7 @@ unsafe fn four<V: Vector>(x: [Complex<V>; 4]) -> [Complex<V>; 4] {
 }
 
 #[inline(always)]
-unsafe fn eight<V: Vector>(x: [Complex<V>; 8]) -> [Complex<V>; 8] {
+unsafe fn eight<V: Lanes>(x: [Complex<V>; 8]) -> [Complex<V>; 8] {
     // SAFETY: the caller's promise.
     unsafe {
         let [s0, d0] = two([x[0], x[4]]);
@@ -124,7 +124,7 @@ unsafe fn eight<V: Vector>(x: [Complex<V>; 8]) -> [Complex<V>; 8] {
 
 /// Four transforms of four, twiddles, four transforms of four.
 #[inline(always)]
-unsafe fn sixteen<V: Vector>(x: [Complex<V>; 16]) -> [Complex<V>; 16] {
+unsafe fn sixteen<V: Lanes>(x: [Complex<V>; 16]) -> [Complex<V>; 16] {
     // SAFETY: the caller's promise.
     unsafe {
         // cos and sin of 2 pi / 16.
@@ -160,7 +160,7 @@ unsafe fn sixteen<V: Vector>(x: [Complex<V>; 16]) -> [Complex<V>; 16] {
 /// An odd prime: sums and differences of opposite elements, then one chain of multiply-adds for every cosine part and
 /// every sine part.
 #[inline(always)]
-unsafe fn odd<V: Vector, const R: usize>(x: [Complex<V>; R], cos: &[f64], sin: &[f64]) -> [Complex<V>; R] {
+unsafe fn odd<V: Lanes, const R: usize>(x: [Complex<V>; R], cos: &[f64], sin: &[f64]) -> [Complex<V>; R] {
     // SAFETY: the caller's promise.
     unsafe {
         let half = R / 2;
@@ -195,7 +195,7 @@ unsafe fn odd<V: Vector, const R: usize>(x: [Complex<V>; R], cos: &[f64], sin: &
 /// # Safety
 /// The processor supports the instruction set of `V`.
 #[inline(always)]
-pub(super) unsafe fn butterfly<V: Vector, const R: usize>(x: [Complex<V>; R]) -> [Complex<V>; R] {
+pub(super) unsafe fn butterfly<V: Lanes, const R: usize>(x: [Complex<V>; R]) -> [Complex<V>; R] {
     /// `x` as an array of a length that is known to be R.
     #[inline(always)]
     fn same<V: Copy, const R: usize, const N: usize>(x: [Complex<V>; R]) -> [Complex<V>; N] {

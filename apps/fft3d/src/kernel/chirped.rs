@@ -11,7 +11,7 @@ use super::butterfly::Complex;
 use super::compiled::Compiled;
 use super::pass::{Packed, Place};
 use super::twiddle::cos_sin;
-use super::vector::Vector;
+use multigrain_simd::Lanes;
 
 /// What a transform of such a length needs.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ fn transform(data: &mut [(f64, f64)]) {
 /// # Safety
 /// The processor supports the instruction set of `V`.
 #[inline(always)]
-unsafe fn splat<V: Vector>(numbers: &[f32], at: usize) -> Complex<V> {
+unsafe fn splat<V: Lanes>(numbers: &[f32], at: usize) -> Complex<V> {
     // SAFETY: the caller's promise.
     unsafe { Complex { re: V::splat(numbers[2 * at]), im: V::splat(numbers[2 * at + 1]) } }
 }
@@ -98,7 +98,7 @@ unsafe fn splat<V: Vector>(numbers: &[f32], at: usize) -> Complex<V> {
 /// # Safety
 /// As for [`chirped`].
 #[inline(always)]
-unsafe fn inner<V: Vector>(dft: &Dft, compiled: &Compiled<V>, mut now: Packed, mut other: Packed) -> (Packed, Packed) {
+unsafe fn inner<V: Lanes>(dft: &Dft, compiled: &Compiled<V>, mut now: Packed, mut other: Packed) -> (Packed, Packed) {
     for pass in &dft.passes {
         // SAFETY: the caller's promise.
         unsafe { (compiled.middle)(dft, pass, 1, now, other) };
@@ -112,7 +112,7 @@ unsafe fn inner<V: Vector>(dft: &Dft, compiled: &Compiled<V>, mut now: Packed, m
 /// # Safety
 /// The processor supports the instruction set of `V`; both buffers hold the padded length.
 #[inline(always)]
-pub(super) unsafe fn chirped<V: Vector>(
+pub(super) unsafe fn chirped<V: Lanes>(
     len: usize,
     this: &Chirped,
     compiled: &Compiled<V>,

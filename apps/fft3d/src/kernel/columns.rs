@@ -8,7 +8,7 @@ use super::butterfly::Complex;
 use super::chirped::chirped;
 use super::compiled::Compiled;
 use super::pass::{Final, Packed, Place, Strided};
-use super::vector::Vector;
+use multigrain_simd::Lanes;
 
 /// Neighbouring columns that are transformed.
 #[derive(Clone, Copy)]
@@ -71,7 +71,7 @@ pub(super) fn panel_floats(dft: &Dft, lanes: usize) -> usize {
 /// The processor supports the instruction set of `V`; all columns exist in `from`, which may be `to`; they are the
 /// caller's alone in `to`; `scratch` is as long as [`scratch_floats`] says.
 #[inline(always)]
-pub(super) unsafe fn columns<V: Vector>(call: &Columns<'_>, compiled: &Compiled<V>, scratch: *mut f32) {
+pub(super) unsafe fn columns<V: Lanes>(call: &Columns<'_>, compiled: &Compiled<V>, scratch: *mut f32) {
     let n = call.dft.len;
     let buffer = 2 * V::LANES * n;
     // SAFETY: the caller's promise; a batch that is not full is completed in scratch memory, behind the buffers.
@@ -115,7 +115,7 @@ pub(super) unsafe fn columns<V: Vector>(call: &Columns<'_>, compiled: &Compiled<
 /// # Safety
 /// As for [`columns`]; the panel is large enough.
 #[inline(always)]
-unsafe fn through_panel<V: Vector>(
+unsafe fn through_panel<V: Lanes>(
     call: &Columns<'_>,
     compiled: &Compiled<V>,
     first: usize,
@@ -160,7 +160,7 @@ unsafe fn through_panel<V: Vector>(
 /// # Safety
 /// As for [`columns`].
 #[inline(always)]
-unsafe fn batch<V: Vector>(
+unsafe fn batch<V: Lanes>(
     call: &Columns<'_>,
     compiled: &Compiled<V>,
     source: Strided<V>,

@@ -3,14 +3,13 @@
 use super::columns::{self, Columns};
 use super::pass::{Final, Packed, Place, Shape, Strided, pass};
 use super::rows::{self, Rows};
-use super::vector::Vector;
 use super::{Dft, Pass};
-use multigrain_simd::Isa;
+use multigrain_simd::{Isa, Lanes};
 
 /// The passes of one instruction set. Numbers are how many sub-transforms lie in a vector: 1 in columns.
 ///
 /// All of them need what [`pass`] needs.
-pub(super) struct Compiled<V: Vector> {
+pub(super) struct Compiled<V: Lanes> {
     /// From an array into a buffer.
     pub(super) first: unsafe fn(&Dft, &Pass, Strided<V>, Packed),
     /// From buffer to buffer.
@@ -26,7 +25,7 @@ pub(super) struct Compiled<V: Vector> {
 /// # Safety
 /// As for [`pass`].
 #[inline(always)]
-unsafe fn any_radix<V: Vector>(dft: &Dft, this: &Pass, vectors_of: usize, from: impl Place<V>, to: impl Place<V>) {
+unsafe fn any_radix<V: Lanes>(dft: &Dft, this: &Pass, vectors_of: usize, from: impl Place<V>, to: impl Place<V>) {
     let twiddles = dft.twiddles[this.twiddles..].as_ptr();
     let shape = &Shape { m: this.m, s: this.s / vectors_of, twiddles };
     // SAFETY: the caller's promise.

@@ -24,7 +24,6 @@ mod compiled;
 mod pass;
 mod rows;
 mod twiddle;
-mod vector;
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@
 //! `exp(-2 pi i j k / (R m))`. After the last pass, where m = 1, the elements are in their natural order.
 
 use super::butterfly::{Complex, butterfly};
-use super::vector::Vector;
+use multigrain_simd::Lanes;
 
 // Loops over indices instead of closures: what is not inlined by force would be compiled without the instruction set.
 
@@ -22,7 +22,7 @@ pub(super) struct Shape {
 }
 
 /// Where elements lie.
-pub(super) trait Place<V: Vector>: Copy {
+pub(super) trait Place<V: Lanes>: Copy {
     /// # Safety
     /// Element `at` exists and is not written meanwhile.
     unsafe fn load(self, at: usize) -> Complex<V>;
@@ -37,7 +37,7 @@ pub(super) struct Packed(pub(super) *mut f32);
 
 // SAFETY of the blocks below: the caller's promise about element `at`.
 #[allow(clippy::undocumented_unsafe_blocks)]
-impl<V: Vector> Place<V> for Packed {
+impl<V: Lanes> Place<V> for Packed {
     #[inline(always)]
     unsafe fn load(self, at: usize) -> Complex<V> {
         unsafe {
@@ -57,7 +57,7 @@ impl<V: Vector> Place<V> for Packed {
 
 /// Complex numbers as arrays have them; neighbours in a vector are neighbours in memory.
 #[derive(Clone, Copy)]
-pub(super) struct Strided<V: Vector> {
+pub(super) struct Strided<V: Lanes> {
     pub(super) base: *mut f32,
     /// Distance of elements, in floats.
     pub(super) stride: usize,
@@ -67,7 +67,7 @@ pub(super) struct Strided<V: Vector> {
 
 // SAFETY of the blocks below: the caller's promise about element `at`.
 #[allow(clippy::undocumented_unsafe_blocks)]
-impl<V: Vector> Place<V> for Strided<V> {
+impl<V: Lanes> Place<V> for Strided<V> {
     #[inline(always)]
     unsafe fn load(self, at: usize) -> Complex<V> {
         unsafe {
@@ -83,14 +83,14 @@ impl<V: Vector> Place<V> for Strided<V> {
 
 /// The same for final results: scaled, and every NaN the one canonical NaN.
 #[derive(Clone, Copy)]
-pub(super) struct Final<V: Vector> {
+pub(super) struct Final<V: Lanes> {
     pub(super) place: Strided<V>,
     pub(super) factor: f32,
 }
 
 // SAFETY of the blocks below: the caller's promise about element `at`.
 #[allow(clippy::undocumented_unsafe_blocks)]
-impl<V: Vector> Place<V> for Final<V> {
+impl<V: Lanes> Place<V> for Final<V> {
     #[inline(always)]
     unsafe fn load(self, at: usize) -> Complex<V> {
         unsafe { self.place.load(at) }
@@ -111,7 +111,7 @@ impl<V: Vector> Place<V> for Final<V> {
 /// # Safety
 /// They exist and are not written meanwhile.
 #[inline(always)]
-unsafe fn gather<V: Vector, const R: usize>(from: impl Place<V>, first: usize, stride: usize) -> [Complex<V>; R] {
+unsafe fn gather<V: Lanes, const R: usize>(from: impl Place<V>, first: usize, stride: usize) -> [Complex<V>; R] {
     // SAFETY: the caller's promise.
     unsafe {
         let zero = V::splat(0.0);
@@ -131,7 +131,7 @@ unsafe fn gather<V: Vector, const R: usize>(from: impl Place<V>, first: usize, s
 /// The processor supports the instruction set of `V`; both places hold R m s elements; unless m and s are both 1 they
 /// do not overlap; the twiddles are as many as the shape says.
 #[inline(always)]
-pub(super) unsafe fn pass<V: Vector, const R: usize>(shape: &Shape, from: impl Place<V>, to: impl Place<V>) {
+pub(super) unsafe fn pass<V: Lanes, const R: usize>(shape: &Shape, from: impl Place<V>, to: impl Place<V>) {
     let Shape { m, s, twiddles } = *shape;
     // SAFETY: the caller's promise; all indices are below R m s.
     unsafe {

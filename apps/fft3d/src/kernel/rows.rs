@@ -10,7 +10,7 @@ use super::butterfly::{Complex, butterfly};
 use super::chirped::chirped;
 use super::compiled::Compiled;
 use super::pass::{Packed, Place, Strided};
-use super::vector::Vector;
+use multigrain_simd::Lanes;
 
 /// The radix of the first pass of rows that are not transposed as a whole.
 const FIRST: usize = 16;
@@ -56,7 +56,7 @@ pub(super) fn scratch_floats(dft: &Dft, lanes: usize) -> usize {
 /// The processor supports the instruction set of `V`; all rows exist in `from`, which may be `to`; they are the
 /// caller's alone in `to`; `scratch` is as long as [`scratch_floats`] says.
 #[inline(always)]
-pub(super) unsafe fn rows<V: Vector>(call: &Rows<'_>, compiled: &Compiled<V>, scratch: *mut f32) {
+pub(super) unsafe fn rows<V: Lanes>(call: &Rows<'_>, compiled: &Compiled<V>, scratch: *mut f32) {
     let row = |i: usize| (i / call.counts[1], i % call.counts[1]);
     let from = |i: usize| {
         let (x, y) = row(i);
@@ -94,7 +94,7 @@ pub(super) unsafe fn rows<V: Vector>(call: &Rows<'_>, compiled: &Compiled<V>, sc
 /// # Safety
 /// As for [`rows`].
 #[inline(always)]
-unsafe fn one<V: Vector>(
+unsafe fn one<V: Lanes>(
     dft: &Dft,
     compiled: &Compiled<V>,
     from: *const f32,
@@ -150,7 +150,7 @@ unsafe fn one<V: Vector>(
 /// # Safety
 /// As for [`rows`].
 #[inline(always)]
-unsafe fn transposed<V: Vector>(
+unsafe fn transposed<V: Lanes>(
     dft: &Dft,
     compiled: &Compiled<V>,
     sources: &[*const f32; 16],

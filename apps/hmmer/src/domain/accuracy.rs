@@ -6,7 +6,7 @@
 
 use super::matrix::{Cell, Lengths, Matrix};
 use super::model::Model;
-use super::quad::{LANES, Quad};
+use multigrain_simd::{QUAD, Quad};
 
 const NEVER: f32 = f32::NEG_INFINITY;
 
@@ -105,7 +105,7 @@ impl Accuracy {
                 cell.d = delete.max(cell.d);
                 delete = cell.d.where_positive(step.dd);
             }
-            for _ in 1..LANES {
+            for _ in 1..QUAD {
                 delete = delete.up(NEVER);
                 for (cell, step) in row.iter_mut().zip(&model.steps) {
                     cell.d = delete.max(cell.d);
@@ -144,12 +144,12 @@ impl Accuracy {
         let (mut k, mut state) = (1, 'M');
         let mut best = NEVER;
         for (q, cell) in row(i).iter().enumerate() {
-            for lane in 0..LANES {
+            for lane in 0..QUAD {
                 if cell.m.to_array()[lane] >= best {
                     (best, state, k) = (cell.m.to_array()[lane], 'M', lane * quads + q + 1);
                 }
             }
-            for lane in 0..LANES {
+            for lane in 0..QUAD {
                 if cell.d.to_array()[lane] > best {
                     (best, state, k) = (cell.d.to_array()[lane], 'D', lane * quads + q + 1);
                 }

@@ -5,11 +5,11 @@ use super::cluster::clusters;
 use super::matrix::{Cell, Lengths, Matrix, Occupancy};
 use super::model::Model;
 use super::null2::Use;
-use super::quad::LANES;
 use super::sample::Sample;
 use crate::filter::ForwardFilter;
 use crate::profile::Profile;
 use crate::random::{Random, SEED};
+use multigrain_simd::QUAD;
 use std::ops::RangeInclusive;
 
 /// A region must have a residue that lies in a domain with this probability.
@@ -81,7 +81,7 @@ impl Finder {
     /// The most working memory for a region of so many residues in a sequence of `length`, in bytes: three matrices, one of
     /// them only where envelopes overlap, and some numbers a residue.
     pub fn working_bytes(profile: &Profile, region: u64, length: u64) -> u64 {
-        Self::bytes_of((profile.nodes() as u64).div_ceil(LANES as u64), region, length)
+        Self::bytes_of((profile.nodes() as u64).div_ceil(QUAD as u64), region, length)
     }
 
     fn bytes_of(quads: u64, region: u64, length: u64) -> u64 {

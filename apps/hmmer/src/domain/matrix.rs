@@ -8,7 +8,7 @@
 //! much smaller than what they are added to.
 
 use super::model::Model;
-use super::quad::{LANES, Quad};
+use multigrain_simd::{QUAD, Quad};
 
 /// With this many nodes or more, a pass along the delete states that changes nothing is the last of a row. A later one
 /// could still change a last bit, so where HMMER stops is part of the result.
@@ -308,7 +308,7 @@ fn forward_row(model: &Model, odds: &[Quad], begin: f32, before: &[Cell], row: &
         cell.d = delete + cell.d;
         delete = cell.d * step.dd;
     }
-    for _ in 1..LANES {
+    for _ in 1..QUAD {
         delete = delete.up(0.0);
         if model.nodes < SHORT {
             for (cell, step) in row.iter_mut().zip(&model.steps) {
@@ -380,7 +380,7 @@ fn add_ends(model: &Model, end: f32, row: &mut [Cell]) {
 }
 
 fn cross_lanes(model: &Model, mut carry: Quad, row: &mut [Cell]) {
-    for _ in 1..LANES {
+    for _ in 1..QUAD {
         carry = carry.down();
         for (cell, step) in row.iter_mut().zip(&model.steps).rev() {
             carry = carry * step.dd;

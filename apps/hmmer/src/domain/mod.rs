@@ -28,7 +28,6 @@ mod define;
 mod matrix;
 mod model;
 mod null2;
-mod quad;
 mod sample;
 mod score;
 

@@ -4,9 +4,9 @@
 //! Bioinformatics 23:156 (2007). The parameters take the way of HMMER 3, rounding by rounding: the logarithms
 //! in single precision ([`LogOdds`]) become odds and probabilities again by a polynomial in single precision.
 
-use super::quad::{LANES, Quad};
 use crate::profile::alphabet::CODES;
 use crate::profile::{LogOdds, Profile};
+use multigrain_simd::{QUAD, Quad};
 
 /// Probabilities that lead into or out of one quad of nodes, from the same or the preceding node.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,7 +43,7 @@ impl Model {
     pub(super) fn new(profile: &Profile) -> Self {
         let nodes = profile.nodes();
         // One quad would have no neighbour to shift from.
-        let quads = nodes.div_ceil(LANES).max(2);
+        let quads = nodes.div_ceil(QUAD).max(2);
         let LogOdds { entry, transitions, matches } = LogOdds::new(profile);
         // Values of node k = 1..=M; 0 where there is no such node or nothing leads on.
         let stripe =

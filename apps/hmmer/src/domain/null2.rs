@@ -3,8 +3,8 @@
 
 use super::matrix::Matrix;
 use super::model::Model;
-use super::quad::{LANES, Quad};
 use crate::profile::alphabet::{ANY, CODES, GAP, RESIDUES, members};
+use multigrain_simd::{QUAD, Quad};
 
 /// Residues whose odds are summed at the same time.
 const SUMS: usize = 5;
@@ -54,7 +54,7 @@ impl Use {
         self.states.resize(quads, Default::default());
         for &node in nodes {
             let k = node as usize - 1;
-            debug_assert!(k < LANES * quads);
+            debug_assert!(k < QUAD * quads);
             let mut counts = self.states[k % quads].0.to_array();
             counts[k / quads] += 1.0;
             self.states[k % quads].0 = Quad::new(counts);

@@ -2,8 +2,8 @@
 
 use super::matrix::{Cell, Lengths, Matrix};
 use super::model::Model;
-use super::quad::{LANES, Quad};
 use crate::random::Random;
+use multigrain_simd::{QUAD, Quad};
 
 /// One domain of a sampled alignment: from its first to its last match state.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -176,7 +176,7 @@ fn last_node(random: &mut Random, forward: &Matrix, i: usize) -> (usize, bool) {
     for _ in 0..ROUNDS_MAX {
         for (q, cell) in row.iter().enumerate() {
             for (values, matched) in [(cell.m * norm, true), (cell.d * norm, false)] {
-                for lane in 0..LANES {
+                for lane in 0..QUAD {
                     sum += f64::from(values.to_array()[lane]);
                     if roll < sum {
                         return (lane * row.len() + q + 1, matched);

@@ -3,7 +3,6 @@ use super::bound::Bound;
 use super::define::Finder;
 use super::matrix::{Lengths, Matrix};
 use super::model::Model;
-use super::quad::Quad;
 use super::sample::Sample;
 use crate::kernel::reference;
 use crate::profile::Profile;
@@ -11,6 +10,7 @@ use crate::profile::alphabet::{ANY, BACKGROUND, RESIDUES, STAR};
 use crate::profile::tests::{generator, made};
 use crate::random::{Random, SEED};
 use crate::table::{Threshold, Thresholds};
+use multigrain_simd::Quad;
 use proptest::prelude::*;
 
 /// A sequence of `parts`: so many residues at random, then so many nodes of the profile from a node on, and so on.

@@ -13,7 +13,6 @@ mod composition;
 mod msv;
 mod quantised;
 mod reference;
-mod vector;
 mod viterbi;
 
 #[cfg(test)]
@@ -25,12 +24,11 @@ pub use reference::Reference;
 use crate::profile::alphabet::CODES;
 use crate::profile::{Exponential, Gumbel, LogOdds, Profile, null1_single};
 use msv::Prices;
-use multigrain_simd::Isa;
+use multigrain_simd::{Bytes, Isa, Saturating, Words, dispatch};
 use quantised::{
     BYTE_BASE, BYTE_SCALE, NEVER, NEVER_BYTE, OUTSIDE_NATS, Quantised, TRANSITIONS, WORD_BASE, WORD_SCALE, price, word,
 };
 use std::f64::consts::LN_2;
-use vector::Saturating;
 
 /// How many filters of the kernel there are: MSV, bias, Viterbi.
 pub const STAGES: u8 = 3;
@@ -327,22 +325,6 @@ pub(crate) fn scores(isa: Isa, tables: &[u8], nodes: usize, residues: &[u8], len
     scores.iter().map(|&nats| if nats == f32::INFINITY { most } else { nats }).collect()
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn run_avx2(work: Work<'_>, scratch: &mut [u8], wanted: Wanted<'_>) {
-    use std::arch::x86_64::__m256i;
-    // SAFETY: the caller has checked lengths; the instruction set is enabled here.
-    unsafe { work.run::<__m256i, __m256i>(scratch, wanted) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
-fn run_avx512(work: Work<'_>, scratch: &mut [u8], wanted: Wanted<'_>) {
-    use std::arch::x86_64::__m512i;
-    // SAFETY: as above.
-    unsafe { work.run::<__m512i, __m512i>(scratch, wanted) }
-}
-
 /// What is asked of a call of the kernel.
 enum Wanted<'a> {
     /// How many filters each sequence passes; where they begin, and where the last one ends.
@@ -362,17 +344,16 @@ struct Work<'a> {
 impl Work<'_> {
     /// The caller has looked at the instruction set and the lengths of tables and scratch memory.
     fn dispatch(self, scratch: &mut [u8], wanted: Wanted<'_>) {
+        let isa = self.isa;
+        let work = self;
         // SAFETY: the instruction set and the lengths were checked.
         unsafe {
-            match self.isa {
-                Isa::Scalar | Isa::Neon => self.run::<vector::Bytes, vector::Words>(scratch, wanted),
-                #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 => run_avx2(self, scratch, wanted),
-                #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 => run_avx512(self, scratch, wanted),
-                #[cfg(not(target_arch = "x86_64"))]
-                Isa::Avx2 | Isa::Avx512 => unreachable!("not supported on this architecture"),
-            }
+            dispatch!(isa, (work: Work<'_>, scratch: &mut [u8], wanted: Wanted<'_>) => {
+                Scalar: Work::run::<Bytes, Words>,
+                Neon: Work::run::<std::arch::aarch64::int8x16_t, std::arch::aarch64::int16x8_t>,
+                Avx2: Work::run::<std::arch::x86_64::__m256i, std::arch::x86_64::__m256i>,
+                Avx512: Work::run::<std::arch::x86_64::__m512i, std::arch::x86_64::__m512i>,
+            });
         }
     }
 
@@ -380,9 +361,9 @@ impl Work<'_> {
     /// The processor supports the instruction set of `B` and `W`, which is that of the tables; tables and scratch memory
     /// are as large as they must be.
     #[inline(always)]
-    unsafe fn run<B: Saturating<i8>, W: Saturating<i16>>(&self, scratch: &mut [u8], wanted: Wanted<'_>) {
+    unsafe fn run<B: Saturating<i8>, W: Saturating<i16>>(self, scratch: &mut [u8], wanted: Wanted<'_>) {
         let is_code = |residues: &[u8]| residues.iter().fold(0, |most, &x| most.max(x)) < CODES as u8;
-        let mut scorer = Vectors::<B, W> { work: self, scratch, vectors: std::marker::PhantomData };
+        let mut scorer = Vectors::<B, W> { work: &self, scratch, vectors: std::marker::PhantomData };
         match wanted {
             Wanted::Stages(offsets, stages) => {
                 for (stage, ends) in stages.iter_mut().zip(offsets.windows(2)) {

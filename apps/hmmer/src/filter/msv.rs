@@ -6,7 +6,7 @@
 //! brought both to HMMER.
 
 use super::quantised::BYTE_BASE;
-use super::vector::Saturating;
+use multigrain_simd::Saturating;
 
 /// The best segment: how much E exceeds B at most.
 ///

@@ -48,7 +48,7 @@ fn with_vectors(profile: &Profile, mut each: impl FnMut(Isa, f32, f32), residues
             }};
         }
         match isa {
-            Isa::Scalar | Isa::Neon => scores!(vector::Bytes, vector::Words),
+            Isa::Scalar | Isa::Neon => scores!(Bytes, Words),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => scores!(std::arch::x86_64::__m256i, std::arch::x86_64::__m256i),
             #[cfg(target_arch = "x86_64")]

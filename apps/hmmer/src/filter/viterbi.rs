@@ -1,7 +1,7 @@
 //! The Viterbi filter: the best alignment with gaps, in words, striped as in [`crate::domain`]'s model (Farrar 2007).
 
 use super::quantised::{NEVER, TRANSITIONS, WORD_BASE};
-use super::vector::Saturating;
+use multigrain_simd::Saturating;
 
 /// Match, insert and delete states of one vector of nodes.
 pub(super) const STATES: usize = 3;

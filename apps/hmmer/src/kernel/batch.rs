@@ -1,7 +1,7 @@
 //! The recurrences on a batch: one sequence a lane, and the next sequence into a lane as soon as one has ended.
 
 use super::tables::{CODES_PADDED, IDLE, TRANSITIONS};
-use super::vector::Vector;
+use multigrain_simd::Lanes;
 
 /// Numbers that a node keeps from one residue to the next, for Forward and for Viterbi: what flows into the next match
 /// state, and the insert state.
@@ -66,7 +66,7 @@ struct Special {
 /// The processor supports the instruction set of `V`; `states` has at least `STATES * nodes * V::LANES` elements;
 /// `work.tables` are tables of `nodes` nodes; every residue is below [`CODES_PADDED`].
 #[inline(always)]
-pub(super) unsafe fn score<V: Vector>(work: Work<'_>, states: &mut [f32], scores: &mut [[f64; 2]]) {
+pub(super) unsafe fn score<V: Lanes>(work: Work<'_>, states: &mut [f32], scores: &mut [[f64; 2]]) {
     let mut next = 0;
     let mut lanes = [Lane::default(); LANES_MAX];
     let lanes = &mut lanes[..V::LANES];
@@ -156,7 +156,7 @@ fn rescale(lanes: &mut [Lane<'_>], special: &mut Special, states: &mut [f32]) {
 /// The processor supports the instruction set of `V`; `codes` has `rows` rows of a code below [`CODES_PADDED`] for each
 /// lane; `tables` are those of `nodes` nodes; `states` has `STATES * nodes * V::LANES` elements.
 #[inline(always)]
-unsafe fn run<V: Vector>(
+unsafe fn run<V: Lanes>(
     tables: *const f32,
     nodes: usize,
     codes: *const u32,

@@ -22,7 +22,6 @@
 mod batch;
 mod reference;
 mod tables;
-mod vector;
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +30,9 @@ pub use reference::{reference, reference_domain};
 pub use tables::{CODES_PADDED, NODE_FLOATS, pack};
 
 use batch::{STATES, Work};
-use multigrain_simd::Isa;
+use multigrain_simd::{Isa, TABLE, dispatch};
+
+const _: () = assert!(CODES_PADDED == TABLE, "tables are looked up by five bits");
 
 /// The scores of one sequence, in nats, relative to the background's emissions; null1 is not subtracted. Minus infinity
 /// when no alignment is possible.
@@ -52,7 +53,8 @@ impl From<[f64; 2]> for Scores {
 /// Sequences that are scored at the same time.
 pub fn lanes(isa: Isa) -> usize {
     match isa {
-        Isa::Scalar | Isa::Neon => 1,
+        Isa::Scalar => 1,
+        Isa::Neon => 4,
         Isa::Avx2 => 8,
         Isa::Avx512 => 16,
     }
@@ -92,28 +94,11 @@ pub fn score(isa: Isa, tables: &[f32], residues: &[u8], offsets: &[u64], scratch
     let work = Work { tables, nodes, residues, offsets, order };
     // SAFETY: the instruction set, the lengths and the codes were checked.
     unsafe {
-        match isa {
-            Isa::Scalar | Isa::Neon => batch::score::<f32>(work, states, scores),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => score_avx2(work, states, scores),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => score_avx512(work, states, scores),
-            #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2 | Isa::Avx512 => unreachable!("not supported on this architecture"),
-        }
+        dispatch!(isa, (work: Work<'_>, states: &mut [f32], scores: &mut [[f64; 2]]) => {
+            Scalar: batch::score::<f32>,
+            Neon: batch::score::<std::arch::aarch64::float32x4_t>,
+            Avx2: batch::score::<std::arch::x86_64::__m256>,
+            Avx512: batch::score::<std::arch::x86_64::__m512>,
+        });
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn score_avx2(work: Work<'_>, states: &mut [f32], scores: &mut [[f64; 2]]) {
-    // SAFETY: the caller has checked lengths and codes; the instruction set is enabled here.
-    unsafe { batch::score::<std::arch::x86_64::__m256>(work, states, scores) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
-fn score_avx512(work: Work<'_>, states: &mut [f32], scores: &mut [[f64; 2]]) {
-    // SAFETY: as above.
-    unsafe { batch::score::<std::arch::x86_64::__m512>(work, states, scores) }
 }

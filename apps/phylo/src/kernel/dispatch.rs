@@ -3,7 +3,7 @@
 use super::operand::{Inner, Plain, Tip};
 use super::ready::{Ready, with_ready};
 use super::{Batch, Chunk, Constants, Operand, Source, Step, combine, reduce};
-use multigrain_simd::{DOUBLES, Doubles, Isa};
+use multigrain_simd::{DOUBLES, Doubles, Isa, dispatch};
 
 /// Executes all steps of a settled batch on one chunk. `set_of` gives the set of branch lengths of each partition. The
 /// results are the same to the last bit with each `isa`.
@@ -23,30 +23,14 @@ fn run(isa: Isa, batch: &Batch, ready: &Ready, constants: &Constants, chunk: &mu
     assert!(isa.is_supported(), "this processor does not execute {isa}");
     // SAFETY: the instruction set is supported.
     unsafe {
-        match isa {
-            Isa::Scalar | Isa::Neon => run.all::<[f64; DOUBLES]>(chunk),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => avx2(&run, chunk),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => avx512(&run, chunk),
-            #[cfg(not(target_arch = "x86_64"))]
-            _ => unreachable!("only x86-64 has other instruction sets"),
-        }
+        let run = &run;
+        dispatch!(isa, (run: &Run<'_>, chunk: &mut Chunk) => {
+            Scalar: Run::all::<[f64; DOUBLES]>,
+            Neon: Run::all::<[f64; DOUBLES]>,
+            Avx2: Run::all::<multigrain_simd::Pair>,
+            Avx512: Run::all::<std::arch::x86_64::__m512d>,
+        });
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn avx2(run: &Run<'_>, chunk: &mut Chunk) {
-    // SAFETY: the features are enabled here.
-    unsafe { run.all::<multigrain_simd::Pair>(chunk) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
-unsafe fn avx512(run: &Run<'_>, chunk: &mut Chunk) {
-    // SAFETY: the features are enabled here.
-    unsafe { run.all::<std::arch::x86_64::__m512d>(chunk) }
 }
 
 struct Run<'a> {

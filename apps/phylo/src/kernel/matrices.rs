@@ -5,7 +5,7 @@ use super::kernel_states;
 use super::operand::{TILE, matrix_index};
 use crate::alignment::DataType;
 use crate::model::Model;
-use multigrain_simd::{DOUBLES, Doubles, Isa};
+use multigrain_simd::{DOUBLES, Doubles, Isa, dispatch};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Numbers of constants: none is given twice.
@@ -143,34 +143,16 @@ impl Constants {
 
     /// Exponentials of eigenvalues times rates times a length; and the matrices that they give.
     fn vectors(&self, length: f64, exponentials: &mut [f64], matrix: Option<&mut [f64]>) {
-        match self.isa {
-            Isa::Scalar | Isa::Neon => {
-                // SAFETY: every processor executes plain arithmetic.
-                unsafe { self.transition::<[f64; DOUBLES]>(length, exponentials, matrix) }
-            }
-            // SAFETY: an `Isa` is chosen only where it is supported.
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => unsafe { self.transition_avx2(length, exponentials, matrix) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => unsafe { self.transition_avx512(length, exponentials, matrix) },
-            #[cfg(not(target_arch = "x86_64"))]
-            _ => unreachable!("only x86-64 has other instruction sets"),
+        let this = self;
+        // SAFETY: an `Isa` is chosen only where it is supported.
+        unsafe {
+            dispatch!(self.isa, (this: &Constants, length: f64, exponentials: &mut [f64], matrix: Option<&mut [f64]>) => {
+                Scalar: Constants::transition::<[f64; DOUBLES]>,
+                Neon: Constants::transition::<[f64; DOUBLES]>,
+                Avx2: Constants::transition::<multigrain_simd::Pair>,
+                Avx512: Constants::transition::<std::arch::x86_64::__m512d>,
+            });
         }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn transition_avx2(&self, length: f64, exponentials: &mut [f64], matrix: Option<&mut [f64]>) {
-        // SAFETY: the features are enabled here.
-        unsafe { self.transition::<multigrain_simd::Pair>(length, exponentials, matrix) }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
-    unsafe fn transition_avx512(&self, length: f64, exponentials: &mut [f64], matrix: Option<&mut [f64]>) {
-        // SAFETY: the features are enabled here.
-        unsafe { self.transition::<std::arch::x86_64::__m512d>(length, exponentials, matrix) }
     }
 
     /// # Safety

@@ -18,6 +18,8 @@ unsafe fn chosen(mask: uint32x4_t) -> [u32; 4] {
 impl Lanes for float32x4_t {
     const LANES: usize = 4;
     type Mask = uint32x4_t;
+    type Index = uint8x16_t;
+    type Order = bool;
 
     each! {
         splat(value: f32) -> Self { vdupq_n_f32(value) }
@@ -63,6 +65,28 @@ impl Lanes for float32x4_t {
         fma_masked(self, mask: uint32x4_t, a: Self, b: Self) -> Self { vbslq_f32(mask, vfmaq_f32(self, a, b), self) }
         equal(self, b: Self) -> uint32x4_t { vceqq_f32(self, b) }
         select(self, mask: uint32x4_t, b: Self) -> Self { vbslq_f32(mask, b, self) }
+        max(self, b: Self) -> Self { vmaxq_f32(self, b) }
+        any_above(self, limit: f32) -> bool { vmaxvq_f32(self) > limit }
+        index(from: *const u32) -> uint8x16_t {
+            // The bytes of each entry.
+            let first = vmulq_n_u32(vld1q_u32(from), 0x0404_0404);
+            vreinterpretq_u8_u32(vaddq_u32(first, vdupq_n_u32(0x0302_0100)))
+        }
+        look_up(table: *const f32, index: uint8x16_t) -> Self {
+            let low = vqtbl4q_u8(vld1q_u8_x4(table.cast()), index);
+            let high = vld1q_u8_x4(table.cast::<u8>().add(64));
+            vreinterpretq_f32_u8(vqtbx4q_u8(low, high, vsubq_u8(index, vdupq_n_u8(64))))
+        }
+        order_of_loads(swapped: bool) -> bool { swapped }
+        order_of_stores(swapped: bool) -> bool { swapped }
+        load_complex(from: *const f32, swapped: bool) -> (Self, Self) {
+            let float32x4x2_t(re, im) = vld2q_f32(from);
+            if swapped { (im, re) } else { (re, im) }
+        }
+        interleave(re: Self, im: Self, swapped: bool) -> (Self, Self) {
+            let (re, im) = if swapped { (im, re) } else { (re, im) };
+            (vzip1q_f32(re, im), vzip2q_f32(re, im))
+        }
         halved_from(self, bits: u32) -> Self {
             let half = vshrq_n_u32::<1>(vreinterpretq_u32_f32(self));
             vreinterpretq_f32_u32(vsubq_u32(vdupq_n_u32(bits), half))

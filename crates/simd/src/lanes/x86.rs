@@ -46,12 +46,22 @@ static EDGES: [u32; 24] = {
     words
 };
 
+/// The indices, and their bits 3 and 4 in the sign bits of the lanes, where blends look.
+#[derive(Clone, Copy)]
+pub struct Index8 {
+    low: __m256i,
+    bit3: __m256,
+    bit4: __m256,
+}
+
 // SAFETY of every block below: the caller of a function of `Lanes` guarantees the instruction
 // set and the pointers, as the trait demands; nothing else is needed.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Lanes for __m256 {
     const LANES: usize = 8;
     type Mask = __m256i;
+    type Index = Index8;
+    type Order = __m256i;
 
     each! {
         splat(value: f32) -> Self { _mm256_set1_ps(value) }
@@ -86,6 +96,42 @@ impl Lanes for __m256 {
         }
         equal(self, b: Self) -> __m256i { _mm256_castps_si256(_mm256_cmp_ps::<_CMP_EQ_OQ>(self, b)) }
         select(self, mask: __m256i, b: Self) -> Self { _mm256_blendv_ps(self, b, _mm256_castsi256_ps(mask)) }
+        max(self, b: Self) -> Self { _mm256_max_ps(self, b) }
+        any_above(self, limit: f32) -> bool {
+            _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(self, _mm256_set1_ps(limit))) != 0
+        }
+        index(from: *const u32) -> Index8 {
+            let low = _mm256_loadu_si256(from.cast());
+            Index8 {
+                low,
+                bit3: _mm256_castsi256_ps(_mm256_slli_epi32::<28>(low)),
+                bit4: _mm256_castsi256_ps(_mm256_slli_epi32::<27>(low)),
+            }
+        }
+        look_up(table: *const f32, index: Index8) -> Self {
+            let part = |i: usize| _mm256_permutevar8x32_ps(_mm256_loadu_ps(table.add(8 * i)), index.low);
+            let low = _mm256_blendv_ps(part(0), part(1), index.bit3);
+            let high = _mm256_blendv_ps(part(2), part(3), index.bit3);
+            _mm256_blendv_ps(low, high, index.bit4)
+        }
+        order_of_loads(swapped: bool) -> __m256i {
+            let order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+            if swapped { _mm256_xor_si256(order, _mm256_set1_epi32(1)) } else { order }
+        }
+        order_of_stores(swapped: bool) -> __m256i {
+            let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+            if swapped { _mm256_xor_si256(order, _mm256_set1_epi32(4)) } else { order }
+        }
+        load_complex(from: *const f32, order: __m256i) -> (Self, Self) {
+            let low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(from), order);
+            let high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(from.add(8)), order);
+            (_mm256_permute2f128_ps::<0x20>(low, high), _mm256_permute2f128_ps::<0x31>(low, high))
+        }
+        interleave(re: Self, im: Self, order: __m256i) -> (Self, Self) {
+            let low = _mm256_permute2f128_ps::<0x20>(re, im);
+            let high = _mm256_permute2f128_ps::<0x31>(re, im);
+            (_mm256_permutevar8x32_ps(low, order), _mm256_permutevar8x32_ps(high, order))
+        }
         halved_from(self, bits: u32) -> Self {
             let half = _mm256_srli_epi32::<1>(_mm256_castps_si256(self));
             _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_set1_epi32(bits as i32), half))
@@ -124,6 +170,8 @@ impl Lanes for __m256 {
 impl Lanes for __m512 {
     const LANES: usize = 16;
     type Mask = __mmask16;
+    type Index = __m512i;
+    type Order = (__m512i, __m512i);
 
     each! {
         splat(value: f32) -> Self { _mm512_set1_ps(value) }
@@ -154,6 +202,30 @@ impl Lanes for __m512 {
         fma_masked(self, mask: __mmask16, a: Self, b: Self) -> Self { _mm512_mask3_fmadd_ps(a, b, self, mask) }
         equal(self, b: Self) -> __mmask16 { _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(self, b) }
         select(self, mask: __mmask16, b: Self) -> Self { _mm512_mask_mov_ps(self, mask, b) }
+        max(self, b: Self) -> Self { _mm512_max_ps(self, b) }
+        any_above(self, limit: f32) -> bool { _mm512_cmp_ps_mask::<_CMP_GT_OQ>(self, _mm512_set1_ps(limit)) != 0 }
+        index(from: *const u32) -> __m512i { _mm512_loadu_si512(from.cast()) }
+        look_up(table: *const f32, index: __m512i) -> Self {
+            _mm512_permutex2var_ps(_mm512_loadu_ps(table), index, _mm512_loadu_ps(table.add(16)))
+        }
+        order_of_loads(swapped: bool) -> (__m512i, __m512i) {
+            let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+            let odd = _mm512_or_si512(even, _mm512_set1_epi32(1));
+            if swapped { (odd, even) } else { (even, odd) }
+        }
+        order_of_stores(swapped: bool) -> (__m512i, __m512i) {
+            let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            let flip = _mm512_set1_epi32(if swapped { 16 } else { 0 });
+            let high = _mm512_or_si512(low, _mm512_set1_epi32(8));
+            (_mm512_xor_si512(low, flip), _mm512_xor_si512(high, flip))
+        }
+        load_complex(from: *const f32, order: (__m512i, __m512i)) -> (Self, Self) {
+            let (low, high) = (_mm512_loadu_ps(from), _mm512_loadu_ps(from.add(16)));
+            (_mm512_permutex2var_ps(low, order.0, high), _mm512_permutex2var_ps(low, order.1, high))
+        }
+        interleave(re: Self, im: Self, order: (__m512i, __m512i)) -> (Self, Self) {
+            (_mm512_permutex2var_ps(re, order.0, im), _mm512_permutex2var_ps(re, order.1, im))
+        }
         halved_from(self, bits: u32) -> Self {
             let half = _mm512_srli_epi32::<1>(_mm512_castps_si512(self));
             _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_set1_epi32(bits as i32), half))

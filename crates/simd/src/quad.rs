@@ -6,12 +6,12 @@
 use std::ops::{Add, AddAssign, Mul};
 
 /// Numbers of a [`Quad`].
-pub(super) const LANES: usize = 4;
+pub const QUAD: usize = 4;
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) use portable::Quad;
+pub use portable::Quad;
 #[cfg(target_arch = "x86_64")]
-pub(super) use sse::Quad;
+pub use sse::Quad;
 
 impl Default for Quad {
     fn default() -> Self {
@@ -29,7 +29,7 @@ impl AddAssign for Quad {
 impl Quad {
     /// (a + b) + (c + d).
     #[inline(always)]
-    pub(super) fn sum(self) -> f32 {
+    pub fn sum(self) -> f32 {
         let [a, b, c, d] = self.to_array();
         (a + b) + (c + d)
     }
@@ -37,43 +37,47 @@ impl Quad {
 
 #[cfg(target_arch = "x86_64")]
 mod sse {
-    use super::{Add, LANES, Mul};
+    use super::{Add, Mul, QUAD};
     use std::arch::x86_64::*;
 
     /// Four numbers.
     #[derive(Clone, Copy, Debug)]
-    pub(in super::super) struct Quad(__m128);
+    pub struct Quad(__m128);
 
     impl Quad {
-        pub(in super::super) const ZERO: Self = Self::splat(0.0);
+        /// Zeros.
+        pub const ZERO: Self = Self::splat(0.0);
 
+        /// These numbers.
         #[inline(always)]
-        pub(in super::super) const fn new(values: [f32; LANES]) -> Self {
+        pub const fn new(values: [f32; QUAD]) -> Self {
             // SAFETY: both are 16 bytes, and all bit patterns are numbers of both.
-            Self(unsafe { std::mem::transmute::<[f32; LANES], __m128>(values) })
+            Self(unsafe { std::mem::transmute::<[f32; QUAD], __m128>(values) })
         }
 
+        /// All of them `value`.
         #[inline(always)]
-        pub(in super::super) const fn splat(value: f32) -> Self {
-            Self::new([value; LANES])
+        pub const fn splat(value: f32) -> Self {
+            Self::new([value; QUAD])
         }
 
+        /// The numbers.
         #[inline(always)]
-        pub(in super::super) fn to_array(self) -> [f32; LANES] {
+        pub fn to_array(self) -> [f32; QUAD] {
             // SAFETY: both are 16 bytes, and all bit patterns are numbers of both.
-            unsafe { std::mem::transmute::<__m128, [f32; LANES]>(self.0) }
+            unsafe { std::mem::transmute::<__m128, [f32; QUAD]>(self.0) }
         }
 
         /// Every number one lane up; `first` comes in.
         #[inline(always)]
-        pub(in super::super) fn up(self, first: f32) -> Self {
+        pub fn up(self, first: f32) -> Self {
             // SAFETY: SSE is part of x86-64.
             Self(unsafe { _mm_move_ss(_mm_shuffle_ps::<0b10_01_00_00>(self.0, self.0), _mm_set_ss(first)) })
         }
 
         /// Every number one lane down; zero comes in.
         #[inline(always)]
-        pub(in super::super) fn down(self) -> Self {
+        pub fn down(self) -> Self {
             // SAFETY: SSE is part of x86-64.
             unsafe {
                 let rest = _mm_move_ss(self.0, _mm_setzero_ps());
@@ -83,21 +87,21 @@ mod sse {
 
         /// The larger of each pair.
         #[inline(always)]
-        pub(in super::super) fn max(self, other: Self) -> Self {
+        pub fn max(self, other: Self) -> Self {
             // SAFETY: SSE is part of x86-64.
             Self(unsafe { _mm_max_ps(self.0, other.0) })
         }
 
         /// These numbers where `gate` is positive, 0 elsewhere.
         #[inline(always)]
-        pub(in super::super) fn where_positive(self, gate: Self) -> Self {
+        pub fn where_positive(self, gate: Self) -> Self {
             // SAFETY: SSE is part of x86-64.
             Self(unsafe { _mm_and_ps(_mm_cmpgt_ps(gate.0, _mm_setzero_ps()), self.0) })
         }
 
         /// Whether any number differs from the other's.
         #[inline(always)]
-        pub(in super::super) fn differs(self, other: Self) -> bool {
+        pub fn differs(self, other: Self) -> bool {
             // SAFETY: SSE is part of x86-64.
             unsafe { _mm_movemask_ps(_mm_cmpneq_ps(self.0, other.0)) != 0 }
         }
@@ -123,62 +127,77 @@ mod sse {
 }
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
+// Of x86-64 it is what the vectors are compared with.
+#[cfg_attr(target_arch = "x86_64", allow(unreachable_pub))]
 mod portable {
-    use super::{Add, LANES, Mul};
+    use super::{Add, Mul, QUAD};
     use std::array::from_fn;
 
     /// Four numbers.
     #[derive(Clone, Copy, Debug)]
     #[repr(align(16))]
-    pub(in super::super) struct Quad([f32; LANES]);
+    pub struct Quad([f32; QUAD]);
 
     impl Quad {
+        /// Zeros.
         #[cfg_attr(target_arch = "x86_64", expect(dead_code))]
-        pub(in super::super) const ZERO: Self = Self([0.0; LANES]);
+        pub const ZERO: Self = Self([0.0; QUAD]);
 
-        pub(in super::super) const fn new(values: [f32; LANES]) -> Self {
+        /// These numbers.
+        #[inline(always)]
+        pub const fn new(values: [f32; QUAD]) -> Self {
             Self(values)
         }
 
+        /// All of them `value`.
         #[cfg_attr(target_arch = "x86_64", expect(dead_code))]
-        pub(in super::super) const fn splat(value: f32) -> Self {
-            Self([value; LANES])
+        #[inline(always)]
+        pub const fn splat(value: f32) -> Self {
+            Self([value; QUAD])
         }
 
-        pub(in super::super) fn to_array(self) -> [f32; LANES] {
+        /// The numbers.
+        #[inline(always)]
+        pub fn to_array(self) -> [f32; QUAD] {
             self.0
         }
 
         /// Every number one lane up; `first` comes in.
-        pub(in super::super) fn up(self, first: f32) -> Self {
+        #[inline(always)]
+        pub fn up(self, first: f32) -> Self {
             let [a, b, c, _] = self.0;
             Self([first, a, b, c])
         }
 
         /// Every number one lane down; zero comes in.
-        pub(in super::super) fn down(self) -> Self {
+        #[inline(always)]
+        pub fn down(self) -> Self {
             let [_, b, c, d] = self.0;
             Self([b, c, d, 0.0])
         }
 
         /// The larger of each pair.
-        pub(in super::super) fn max(self, other: Self) -> Self {
+        #[inline(always)]
+        pub fn max(self, other: Self) -> Self {
             Self(from_fn(|i| if self.0[i] > other.0[i] { self.0[i] } else { other.0[i] }))
         }
 
         /// These numbers where `gate` is positive, 0 elsewhere.
-        pub(in super::super) fn where_positive(self, gate: Self) -> Self {
+        #[inline(always)]
+        pub fn where_positive(self, gate: Self) -> Self {
             Self(from_fn(|i| if gate.0[i] > 0.0 { self.0[i] } else { 0.0 }))
         }
 
         /// Whether any number differs from the other's.
-        pub(in super::super) fn differs(self, other: Self) -> bool {
+        #[inline(always)]
+        pub fn differs(self, other: Self) -> bool {
             self.0 != other.0
         }
     }
 
     impl Add for Quad {
         type Output = Quad;
+        #[inline(always)]
         fn add(self, other: Self) -> Self {
             Self(from_fn(|i| self.0[i] + other.0[i]))
         }
@@ -186,6 +205,7 @@ mod portable {
 
     impl Mul for Quad {
         type Output = Quad;
+        #[inline(always)]
         fn mul(self, other: Self) -> Self {
             Self(from_fn(|i| self.0[i] * other.0[i]))
         }

@@ -1,7 +1,6 @@
-//! Boards in registers of AVX-512: of 32 bits each, and of 16.
+//! [`Bits`] of AVX-512: of 32 bits each, and of 16.
 
-use super::Register;
-use multigrain_simd::each;
+use super::Bits;
 use std::arch::x86_64::*;
 
 /// No bit of the three operands: the truth table of `vpternlog` for "neither of them".
@@ -9,16 +8,16 @@ const NONE_OF_THREE: i32 = 0b0000_0001;
 
 /// Sixteen lanes of 32 bits.
 #[derive(Clone, Copy)]
-pub(super) struct Wide(__m512i);
+pub struct Wide(__m512i);
 
 /// Thirty-two lanes of 16 bits; wants BW and VBMI2.
 #[derive(Clone, Copy)]
-pub(super) struct Narrow(__m512i);
+pub struct Narrow(__m512i);
 
 // SAFETY of all functions below: the caller of the trait's functions promises the instruction sets, and pointers that are
 // valid for all lanes.
-impl Register for Wide {
-    type Cell = u32;
+impl Bits for Wide {
+    type Word = u32;
     type Shift = __m128i;
     const LANES: usize = 16;
 
@@ -44,8 +43,8 @@ impl Register for Wide {
     }
 }
 
-impl Register for Narrow {
-    type Cell = u16;
+impl Bits for Narrow {
+    type Word = u16;
     type Shift = __m128i;
     const LANES: usize = 32;
 

@@ -1,7 +1,6 @@
-//! Boards in registers of AVX2, which has no compression: lanes are moved by a table of permutations.
+//! [`Bits`] of AVX2, which has no compression: lanes are moved by a table of permutations.
 
-use super::Register;
-use multigrain_simd::each;
+use super::Bits;
 use std::arch::x86_64::*;
 
 /// For each mask of eight lanes, which lane goes to the first place, to the second, and so on, one byte each; the rest
@@ -25,8 +24,8 @@ static PACKED: [u64; 256] = {
 
 // SAFETY of all functions below: the caller of the trait's functions promises AVX2, and pointers that are valid for all
 // lanes.
-impl Register for __m256i {
-    type Cell = u32;
+impl Bits for __m256i {
+    type Word = u32;
     type Shift = __m128i;
     const LANES: usize = 8;
 

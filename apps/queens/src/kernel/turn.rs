@@ -1,49 +1,20 @@
-//! A turn of the frontier with AVX2 and AVX-512, and the registers that it is written in terms of.
-
-mod avx2;
-mod avx512;
+//! A turn of the frontier, compiled for AVX2 and AVX-512.
 
 use super::frontier::{Cell, Rows, Stack};
+use multigrain_simd::{Bits, Narrow, Wide};
 use std::arch::x86_64::__m256i;
-
-/// Boards side by side in a register.
-///
-/// # Safety
-/// Every function requires that the processor supports the instruction set of the implementing type, and must be inlined
-/// into a function that enables it. Pointers must be valid for [`LANES`](Self::LANES) cells; they need no alignment.
-trait Register: Copy {
-    /// What a lane holds.
-    type Cell: Cell;
-    /// How far lanes are shifted: beyond their width, nothing is left.
-    type Shift: Copy;
-    /// At most 32.
-    const LANES: usize;
-
-    unsafe fn shift(by: u32) -> Self::Shift;
-    unsafe fn splat(word: u32) -> Self;
-    unsafe fn load(from: *const Self::Cell) -> Self;
-    /// The first `lanes`, fewer than all; zeros in the others.
-    unsafe fn first(self, lanes: usize) -> Self;
-    unsafe fn or(self, b: Self) -> Self;
-    unsafe fn xor(self, b: Self) -> Self;
-    /// Without the lowest bit of each lane.
-    unsafe fn without_lowest(self) -> Self;
-    unsafe fn left(self, by: Self::Shift) -> Self;
-    unsafe fn right(self, by: Self::Shift) -> Self;
-    /// Bits of `self` that are in none of the three.
-    unsafe fn outside(self, a: Self, b: Self, c: Self) -> Self;
-    /// Bit `i` is set where lane `i` is not zero.
-    unsafe fn nonzero(self) -> u32;
-    /// Writes the lanes of a mask, one after the other, and anything to the rest of [`LANES`](Self::LANES) cells.
-    unsafe fn pack(self, mask: u32, to: *mut Self::Cell);
-}
 
 /// One turn: see [`super::frontier::Frontier::count`].
 ///
 /// # Safety
 /// The processor supports the instruction set of `R`.
 #[inline(always)]
-unsafe fn turn<R: Register>(from: &mut Stack<R::Cell>, to: &mut Stack<R::Cell>, take: usize, rows: Rows) -> u64 {
+unsafe fn turn<R: Bits<Word: Cell>>(
+    from: &mut Stack<R::Word>,
+    to: &mut Stack<R::Word>,
+    take: usize,
+    rows: Rows,
+) -> u64 {
     let (begin, end) = (from.len - take, to.len);
     let ([placed, left, right, places], room) = from.arrays();
     assert!(from.len + R::LANES <= room, "registers of nodes are read and written whole");
@@ -113,7 +84,7 @@ pub(super) unsafe fn avx2(from: &mut Stack<u32>, to: &mut Stack<u32>, take: usiz
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma,popcnt,bmi1,bmi2")]
 pub(super) unsafe fn avx512(from: &mut Stack<u32>, to: &mut Stack<u32>, take: usize, rows: Rows) -> u64 {
     // SAFETY: the features are enabled here.
-    unsafe { turn::<avx512::Wide>(from, to, take, rows) }
+    unsafe { turn::<Wide>(from, to, take, rows) }
 }
 
 /// A turn on thirty-two lanes of 16 bits.
@@ -123,5 +94,5 @@ pub(super) unsafe fn avx512(from: &mut Stack<u32>, to: &mut Stack<u32>, take: us
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512vbmi2,avx2,fma,popcnt,bmi1,bmi2")]
 pub(super) unsafe fn narrow(from: &mut Stack<u16>, to: &mut Stack<u16>, take: usize, rows: Rows) -> u64 {
     // SAFETY: the features are enabled here.
-    unsafe { turn::<avx512::Narrow>(from, to, take, rows) }
+    unsafe { turn::<Narrow>(from, to, take, rows) }
 }

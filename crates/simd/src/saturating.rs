@@ -7,51 +7,31 @@ use std::fmt::Debug;
 /// # Safety
 /// Every function requires that the processor supports the instruction set of the implementing type. Pointers are valid
 /// for [`LANES`](Self::LANES) numbers and need no alignment.
-pub(super) trait Saturating<T>: Copy + Debug {
+#[allow(clippy::missing_safety_doc)] // of each function: it is the trait's
+pub trait Saturating<T>: Copy + Debug {
     /// Numbers in a vector.
     const LANES: usize;
 
     /// All lanes `value`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn splat(value: T) -> Self;
     /// The numbers from `from` on.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn load(from: *const T) -> Self;
     /// `self + b`, or the end of the range.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn add(self, b: Self) -> Self;
     /// The greater of the two.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn max(self, b: Self) -> Self;
     /// Every number one lane up; into the lowest comes that of `first`, whose lanes are all alike.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn up(self, first: Self) -> Self;
     /// The greatest of all lanes.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn top(self) -> T;
     /// Whether some lane is greater than that of `b`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn any_above(self, b: Self) -> bool;
 }
 
 /// What every processor has: 16 bytes, which compilers make the vectors of the processor at hand.
-pub(super) type Bytes = [i8; 16];
+pub type Bytes = [i8; 16];
 /// The same for words.
-pub(super) type Words = [i16; 8];
+pub type Words = [i16; 8];
 
 macro_rules! portable {
     ($type:ty, $lanes:literal) => {
@@ -93,6 +73,47 @@ macro_rules! portable {
 
 portable!(i8, 16);
 portable!(i16, 8);
+
+#[cfg(target_arch = "aarch64")]
+mod arm {
+    use super::Saturating;
+    use std::arch::aarch64::*;
+
+    macro_rules! neon {
+        ($type:ty, $vector:ty, $lanes:literal, $splat:ident, $load:ident, $add:ident, $max:ident, $up:ident, $top:ident, $above:ident, $any:ident) => {
+            // SAFETY of every block below: NEON is part of the architecture; pointers are as the trait demands.
+            #[allow(clippy::undocumented_unsafe_blocks)]
+            impl Saturating<$type> for $vector {
+                const LANES: usize = $lanes;
+
+                each! {
+                    splat(value: $type) -> Self { $splat(value) }
+                    load(from: *const $type) -> Self { $load(from) }
+                    add(self, b: Self) -> Self { $add(self, b) }
+                    max(self, b: Self) -> Self { $max(self, b) }
+                    up(self, first: Self) -> Self { $up::<{ $lanes - 1 }>(first, self) }
+                    top(self) -> $type { $top(self) }
+                    any_above(self, b: Self) -> bool { $any($above(self, b)) != 0 }
+                }
+            }
+        };
+    }
+
+    neon!(i8, int8x16_t, 16, vdupq_n_s8, vld1q_s8, vqaddq_s8, vmaxq_s8, vextq_s8, vmaxvq_s8, vcgtq_s8, vmaxvq_u8);
+    neon!(
+        i16,
+        int16x8_t,
+        8,
+        vdupq_n_s16,
+        vld1q_s16,
+        vqaddq_s16,
+        vmaxq_s16,
+        vextq_s16,
+        vmaxvq_s16,
+        vcgtq_s16,
+        vmaxvq_u16
+    );
+}
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -217,60 +238,4 @@ mod x86 {
         _mm512_cmpgt_epi16_mask,
         _mm256_max_epi16
     );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Saturating;
-    use proptest::prelude::*;
-
-    /// Every operation of a vector against those of its numbers.
-    macro_rules! as_numbers_do {
-        ($vector:ty, $type:ty, $a:expr, $b:expr) => {{
-            const LANES: usize = <$vector as Saturating<$type>>::LANES;
-            let (a, b): ([$type; LANES], [$type; LANES]) =
-                (std::array::from_fn(|i| $a[i] as $type), std::array::from_fn(|i| $b[i] as $type));
-            // SAFETY: the caller has asked for the instruction set; a vector and an array of its lanes have one size.
-            let (sum, max, up, top, above, all) = unsafe {
-                let (x, y) = (<$vector as Saturating<$type>>::load(a.as_ptr()), Saturating::<$type>::load(b.as_ptr()));
-                let array = |v: $vector| std::mem::transmute_copy::<$vector, [$type; LANES]>(&v);
-                let first = <$vector as Saturating<$type>>::splat(b[0]);
-                (
-                    array(Saturating::<$type>::add(x, y)),
-                    array(Saturating::<$type>::max(x, y)),
-                    array(Saturating::<$type>::up(x, first)),
-                    Saturating::<$type>::top(x),
-                    Saturating::<$type>::any_above(x, y),
-                    array(first),
-                )
-            };
-            prop_assert_eq!(sum, std::array::from_fn(|i| a[i].saturating_add(b[i])));
-            prop_assert_eq!(max, std::array::from_fn(|i| a[i].max(b[i])));
-            prop_assert_eq!(up, std::array::from_fn(|i| if i == 0 { b[0] } else { a[i - 1] }));
-            prop_assert_eq!(Some(top), a.iter().copied().max());
-            prop_assert_eq!(above, (0..LANES).any(|i| a[i] > b[i]));
-            prop_assert_eq!(all, [b[0]; LANES]);
-        }};
-    }
-
-    proptest! {
-        #[test]
-        fn vectors_do_what_numbers_do(a in prop::collection::vec(any::<i16>(), 64), b in prop::collection::vec(any::<i16>(), 64)) {
-            as_numbers_do!(super::Bytes, i8, a, b);
-            as_numbers_do!(super::Words, i16, a, b);
-            #[cfg(target_arch = "x86_64")]
-            {
-                use multigrain_simd::Isa;
-                use std::arch::x86_64::{__m256i, __m512i};
-                if Isa::Avx2.is_supported() {
-                    as_numbers_do!(__m256i, i8, a, b);
-                    as_numbers_do!(__m256i, i16, a, b);
-                }
-                if Isa::Avx512.is_supported() {
-                    as_numbers_do!(__m512i, i8, a, b);
-                    as_numbers_do!(__m512i, i16, a, b);
-                }
-            }
-        }
-    }
 }
