@@ -12,7 +12,7 @@ pub enum Error {
     #[error("{0}")]
     Request(String),
     /// The input does not begin as an encrypted file does.
-    #[error("{name} is no encrypted file: it begins neither with {} nor with {}; check the name", crate::header::AGE_INTRO.escape_ascii(), crate::header::AES_INTRO.escape_ascii())]
+    #[error("{name} is no encrypted file: it begins neither with {} nor with {}; check the name", crate::mode::AGE_INTRO.escape_ascii(), crate::mode::AES_INTRO.escape_ascii())]
     NoEncryptedFile {
         /// The input.
         name: String,

@@ -21,7 +21,7 @@
 
 use crate::cipher::{COMMITMENT_BYTES, ContentKey, FILE_KEY_BYTES, SALT_BYTES, expand};
 use crate::error::Error;
-use crate::mode::Mode;
+use crate::mode::{AES_INTRO, AGE_INTRO, Mode};
 use age::{DecryptError, Decryptor, EncryptError, Encryptor, Identity, Recipient};
 use age_core::format::{FileKey, Stanza};
 use age_core::secrecy::ExposeSecret;
@@ -31,12 +31,6 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io::{self, BufRead, Read};
 use zeroize::Zeroizing;
-
-/// With what a file of age begins.
-pub const AGE_INTRO: &[u8] = b"age-encryption.org/v1\n";
-
-/// With what a file of an AES mode begins; the name of its cipher and a line end follow.
-pub const AES_INTRO: &[u8] = b"multigrain-encryption/v1 ";
 
 /// Longer headers are refused: they would hold a hundred thousand recipients.
 const HEADER_BYTES_MAX: usize = 16 << 20;

@@ -91,6 +91,11 @@ impl Mode {
     }
 }
 
+/// With what a file of age begins.
+pub const AGE_INTRO: &[u8] = b"age-encryption.org/v1\n";
+/// With what a file of an AES mode begins; the name of its cipher and a line end follow.
+pub const AES_INTRO: &[u8] = b"multigrain-encryption/v1 ";
+
 #[cfg(test)]
 mod tests {
     use super::*;
