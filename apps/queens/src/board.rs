@@ -97,3 +97,7 @@ pub(crate) fn bits(mut word: u32) -> impl Iterator<Item = u32> {
         (bit != 0).then_some(bit)
     })
 }
+
+/// The largest board: its inner columns, 30 of them, and room to shift are one word; so are diagonals of the whole board in
+/// the searches for symmetric solutions, in 64 bits.
+pub const QUEENS_MAX: u32 = 32;

@@ -10,7 +10,7 @@ pub enum Error {
     #[error(
         "a board of {n} x {n} cannot be searched: N is a whole number from 1 to {}, since a row of the board is one word of \
              32 bits (the largest count that anybody has computed is that of 27)",
-        crate::QUEENS_MAX
+        crate::board::QUEENS_MAX
     )]
     Board {
         /// What was asked for.

@@ -25,9 +25,9 @@ mod run;
 mod subtree;
 pub mod symmetric;
 
-pub use board::{Board, Node, Row};
+pub use board::{Board, Node, QUEENS_MAX, Row};
 pub use counts::Counts;
 pub use error::Error;
-pub use ring::{QUEENS_MAX, Ring, rings};
+pub use ring::{Ring, rings};
 pub use run::{Finished, Request, run};
 pub use subtree::Subtree;

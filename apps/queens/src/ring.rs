@@ -10,12 +10,8 @@
 //! trees of members differ by a factor of two: the one that is searched has the smallest prediction, seen from the top.
 
 use crate::Error;
-use crate::board::{Board, Node, Row};
+use crate::board::{Board, Node, QUEENS_MAX, Row};
 use crate::predict::Model;
-
-/// The largest board: its inner columns, 30 of them, and room to shift are one word; so are diagonals of the whole board in
-/// the searches for symmetric solutions, in 64 bits.
-pub const QUEENS_MAX: u32 = 32;
 
 /// Columns of the queens in the top and the bottom row, rows of those in the right and the left column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
