@@ -38,6 +38,7 @@
 //!
 //! Energy drifts by the length of the step, which is the user's choice, and is therefore reported and not judged.
 
+mod drift;
 mod legs;
 mod sums;
 mod tracks;

@@ -11,7 +11,7 @@
 //! so it adds its product with the gradient of the field to the largest error of an acceleration; the rest is the bound of
 //! the trajectories.
 
-use super::legs::{Drift, PlaceAndSpeed};
+use super::drift::{Drift, PlaceAndSpeed};
 use super::{State, Worst, norm};
 use crate::simulation::Simulation;
 use multigrain::prelude::{Error, generate};
