@@ -3,9 +3,8 @@
 use crate::address::Address;
 use crate::dialogue::{Dialogue, Next, Setup, Trouble, Way};
 use crate::net::{canonical, datagrams, is_later, open_way};
-use crate::pull::{BOUNDS, DATAGRAMS};
 use crate::rtp;
-use crate::text::{self, Message};
+use crate::text::{self, Bounds, Message};
 use crate::tls::Trust;
 use crate::wire::Wire;
 use bytes::{Buf, BytesMut};
@@ -16,6 +15,11 @@ use std::time::{Duration, Instant};
 
 /// How long a source has to connect, and to greet within TLS.
 pub const CONNECT: Duration = Duration::from_secs(5);
+
+/// How long datagrams are waited for before they are asked for within the connection.
+pub const DATAGRAMS: Duration = Duration::from_secs(4);
+/// What a source may say at once.
+pub const BOUNDS: Bounds = Bounds { head_bytes: 16 << 10, body_bytes: 64 << 10 };
 
 /// How long a source has until media come.
 const REHEARSAL: Duration = Duration::from_secs(10);

@@ -19,7 +19,7 @@ use crate::address::Address;
 use crate::choice::Choice;
 use crate::config::{Limits, Source, Transport};
 use crate::continuity::Continuity;
-use crate::dial::{CONNECT, Dialled, dial, rehearse};
+use crate::dial::{CONNECT, DATAGRAMS, Dialled, dial, rehearse};
 use crate::dialogue::{Dialogue, Setup, Trouble, Way};
 use crate::feed::Batch;
 use crate::gathering::Gathering;
@@ -32,7 +32,6 @@ use crate::reorder::Reorder;
 use crate::report::Report;
 use crate::rtp;
 use crate::stream::{NOTHING_YET, Stream};
-use crate::text::Bounds;
 use crate::tls::Trust;
 use crate::wire::Wire;
 use std::collections::BTreeMap;
@@ -47,8 +46,6 @@ use std::time::{Duration, Instant};
 /// How long a source has to answer, and to send something.
 const ANSWER: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(10);
-/// How long datagrams are waited for before they are asked for within the connection.
-pub const DATAGRAMS: Duration = Duration::from_secs(4);
 /// For how long a server that sent none is asked for nothing else: it may have been starting.
 const WITHIN: Duration = Duration::from_secs(600);
 /// The first and the longest time between two tries.
@@ -64,8 +61,6 @@ const CHECK: Duration = Duration::from_secs(30);
 /// How often the source is told how much arrives (RFC 3550, section 6.2).
 const REPORT: Duration = Duration::from_secs(5);
 
-/// What a source may say at once.
-pub const BOUNDS: Bounds = Bounds { head_bytes: 16 << 10, body_bytes: 64 << 10 };
 /// Bytes that are read of a connection before others have their turn.
 const ROUND_BYTES: usize = 256 << 10;
 /// How often a socket is read before others have their turn.

@@ -1,8 +1,8 @@
 //! What is said and heard on the connection of a source: connecting, the dialogue, and packets within it.
 
-use super::{BOUNDS, CONNECTION, Incoming, Phase, Place, Pull, REST, ROUND_BYTES, TOLD_MAX, Talk};
+use super::{CONNECTION, Incoming, Phase, Place, Pull, REST, ROUND_BYTES, TOLD_MAX, Talk};
 use crate::continuity::Continuity;
-use crate::dial::Dialled;
+use crate::dial::{BOUNDS, Dialled};
 use crate::dialogue::{Dialogue, Next, Setup, Trouble, Way};
 use crate::net::{Poll, canonical, datagrams, group, is_later, open_way};
 use crate::origin::Origin;

@@ -114,7 +114,8 @@ fn a_password_that_was_refused_is_not_tried_again_soon() {
     let mut dialogue = Dialogue::new(pull.address(), Way::Tcp);
     dialogue.begin();
     let said = b"RTSP/1.0 401 No\r\nWWW-Authenticate: Basic realm=\"r\"\r\n\r\n";
-    let Ok(Some((crate::text::Message::Response { headers, .. }, _))) = crate::text::take(said, BOUNDS) else {
+    let Ok(Some((crate::text::Message::Response { headers, .. }, _))) = crate::text::take(said, crate::dial::BOUNDS)
+    else {
         panic!()
     };
     let mut heard = || dialogue.heard(401, &headers, &[], &mut |_| Ok(5000));
