@@ -1,6 +1,6 @@
 //! Prediction from the samples around a block (8.3 of the standard).
 
-use crate::kernel::Samples;
+use crate::samples::Samples;
 
 /// What lies around a macroblock: rows above and columns on the left, as they were before any smoothing.
 #[derive(Clone, Copy, Debug, Default)]

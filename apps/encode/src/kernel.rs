@@ -11,19 +11,8 @@ pub mod portable;
 mod x86;
 
 use crate::intra::{Around, BLOCK_MODES, Line, Mode};
+use crate::samples::Samples;
 use multigrain_simd::Isa;
-
-/// A macroblock of samples: 16 rows of 16; of chroma, 8 rows of which each holds 8 of Cb and 8 of Cr.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C, align(32))]
-pub struct Samples(pub [u8; 256]);
-
-impl Samples {
-    /// All of one value.
-    pub const fn of(value: u8) -> Samples {
-        Samples([value; 256])
-    }
-}
 
 /// The sixteen blocks of a macroblock beside each other: at place `y * 4 + x` of a block, the values of all blocks, which
 /// are counted row by row. (Chroma has eight, Cb's on the left.)

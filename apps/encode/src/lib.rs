@@ -51,9 +51,11 @@ pub mod quantiser;
 pub mod rate;
 #[cfg(not(loom))]
 pub mod run;
+pub mod samples;
 pub mod search;
 #[cfg(not(loom))]
 pub mod shown;
 pub mod smooth;
+pub mod source;
 pub mod tables;
 pub mod wave;

@@ -2,8 +2,9 @@
 //!
 //! With the three planes of half samples every place at quarters is a sample of a plane or the mean of two.
 
-use crate::kernel::{Kernels, Keys, Samples};
+use crate::kernel::{Kernels, Keys};
 use crate::picture::{Picture, Vector};
+use crate::samples::Samples;
 
 /// How far down a vector may lead, in samples. It decides how many rows of a picture have to be complete before the next
 /// picture can be predicted from them ([`rows_needed`]).

@@ -1,7 +1,8 @@
-//! Pictures: as they come, and as a decoder will have them.
+//! Pictures as a decoder will have them.
 
-use crate::kernel::{Kernels, Samples};
+use crate::kernel::Kernels;
 use crate::plane::{Grid, PAD, Plane};
+use crate::samples::Samples;
 use multigrain::rooms::team::Progress;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -51,61 +52,6 @@ impl Block {
     pub const EMPTY: Block = Block { luma: Samples::of(0), chroma: Samples::of(0) };
 }
 
-/// A picture to be encoded: whole macroblocks, of which those at the right and the bottom repeat the last samples.
-#[derive(Clone, Debug, Default)]
-pub struct Source {
-    /// Row by row.
-    pub blocks: Vec<Block>,
-    /// From afar.
-    pub glance: crate::rate::Glance,
-}
-
-impl Source {
-    /// Takes a picture as it is stored: planes one after the other.
-    pub fn fill(&mut self, size: Size, bytes: &[u8]) {
-        self.blocks.resize(size.macroblocks(), Block::EMPTY);
-        let columns = size.columns();
-        let (width, height) = (size.width / 2, size.height / 2);
-        let (luma, chroma) = bytes.split_at(4 * width * height);
-        let (cb, cr) = chroma.split_at(width * height);
-        for (y, blocks) in self.blocks.chunks_exact_mut(columns).enumerate() {
-            fn row(plane: &[u8], width: usize, number: usize) -> &[u8] {
-                &plane[number.min(plane.len() / width - 1) * width..][..width]
-            }
-            spread::<16>(|i| row(luma, size.width, 16 * y + i), blocks, |block| &mut block.luma, 0);
-            // A row of Cb, one of Cr, and so on.
-            spread::<8>(|i| row(cb, width, 8 * y + i), blocks, |block| &mut block.chroma, 0);
-            spread::<8>(|i| row(cr, width, 8 * y + i), blocks, |block| &mut block.chroma, 1);
-        }
-        self.glance = crate::rate::Glance::new(&self.blocks);
-    }
-}
-
-/// Spreads so many rows over the blocks that they cross, block by block, to each second place of `N` samples if these are two
-/// beside each other; the last sample of a row is repeated to the end of the last block.
-fn spread<'a, const N: usize>(
-    rows: impl Fn(usize) -> &'a [u8],
-    blocks: &mut [Block],
-    samples: impl Fn(&mut Block) -> &mut Samples,
-    which: usize,
-) {
-    let rows: [&[u8]; N] = std::array::from_fn(rows);
-    let apart = 16 / N;
-    for (x, block) in blocks.iter_mut().enumerate() {
-        let places = samples(block).0.as_chunks_mut::<N>().0.iter_mut().skip(which).step_by(apart);
-        for (to, row) in places.zip(rows) {
-            let rest = &row[N * x..];
-            match rest.first_chunk() {
-                Some(whole) => *to = *whole,
-                None => {
-                    to[..rest.len()].copy_from_slice(rest);
-                    to[rest.len()..].fill(row[row.len() - 1]);
-                }
-            }
-        }
-    }
-}
-
 /// A motion vector, in quarters of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vector {
@@ -113,6 +59,38 @@ pub struct Vector {
     pub x: i16,
     /// Down.
     pub y: i16,
+}
+
+/// A vector and what is left after it: half of the sum of transformed differences.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Match {
+    /// The vector.
+    pub vector: Vector,
+    /// What is left.
+    pub satd: u32,
+}
+
+/// What was found for a macroblock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Found {
+    /// As a whole.
+    pub whole: Match,
+    /// Its parts, if they were looked at: halves above each other, beside each other, quarters.
+    pub wide: Option<[Match; 2]>,
+    /// As above.
+    pub tall: Option<[Match; 2]>,
+    /// As above.
+    pub quarters: Option<[Match; 4]>,
+}
+
+impl Found {
+    /// Where nothing was searched: anything else is better.
+    pub const NONE: Found = Found {
+        whole: Match { vector: Vector { x: 0, y: 0 }, satd: u32::MAX / 4 },
+        wide: None,
+        tall: None,
+        quarters: None,
+    };
 }
 
 /// What a part is predicted from: of each of two lists of pictures one, or none, and by which vector.
@@ -251,7 +229,7 @@ pub struct Picture {
     pub macroblocks: Grid<Macroblock>,
     /// What motion search found, row by row: in each picture that this one may be predicted from, the nearest of the first
     /// list first.
-    pub fields: Vec<Grid<crate::search::Found>>,
+    pub fields: Vec<Grid<Found>>,
 }
 
 impl Picture {
@@ -270,7 +248,7 @@ impl Picture {
     /// Bytes of one.
     pub fn bytes(size: Size, references: usize) -> usize {
         let (width, height) = (16 * size.columns(), 16 * size.rows());
-        let known = size_of::<Macroblock>() + references * size_of::<crate::search::Found>();
+        let known = size_of::<Macroblock>() + references * size_of::<Found>();
         4 * Plane::bytes(width, height) + 2 * Plane::bytes(width / 2, height / 2) + known * size.macroblocks()
     }
 

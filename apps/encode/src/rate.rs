@@ -2,7 +2,8 @@
 //! like and from how many bits those before took. Neither knows of threads, so no bit depends on them.
 
 use crate::headers::SliceType;
-use crate::picture::{Block, Size, Source};
+use crate::picture::{Block, Size};
+use crate::source::{Change, Glance, Source};
 use std::collections::VecDeque;
 
 /// What the quantisers follow.
@@ -47,92 +48,6 @@ const DETAIL: f64 = 8.0;
 
 /// A flash is so many pictures long, at most.
 const FLASH_PICTURES: usize = 8;
-
-/// Parts of equal width of the values of samples, of which a histogram counts how many are there.
-const BINS: usize = 32;
-
-/// What a picture looks like from afar: every sample is the mean of 4 x 4 of luma.
-#[derive(Clone, Debug, Default)]
-pub struct Glance {
-    /// Macroblock by macroblock, 16 samples each.
-    samples: Vec<[u8; 16]>,
-}
-
-/// A picture beside the one before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Change {
-    /// What it takes by itself, a macroblock: differences within blocks, in as many units as [`between`](Self::between) has of
-    /// pictures that are predicted. Known of key pictures only.
-    detail: f64,
-    /// To the picture before, but not more than those within.
-    between: f64,
-    /// Whether it shows something else.
-    is_cut: bool,
-}
-
-impl Glance {
-    /// Of macroblocks of luma.
-    pub fn new(blocks: &[Block]) -> Glance {
-        let glance = |block: &Block| {
-            let mut means = [0; 16];
-            for (rows, means) in block.luma.0.as_chunks::<64>().0.iter().zip(means.as_chunks_mut::<4>().0) {
-                // Eight samples at once: sums of pairs of neighbours, of four rows.
-                const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
-                let mut pairs = [0_u64; 2];
-                for (i, eight) in rows.as_chunks::<8>().0.iter().enumerate() {
-                    let eight = u64::from_le_bytes(*eight);
-                    pairs[i % 2] += (eight & EVEN) + (eight >> 8 & EVEN);
-                }
-                let mean = |pairs: u64| ((pairs & 0xffff) + (pairs >> 16 & 0xffff)) / 16;
-                let [a, b] = pairs;
-                *means = [a, a >> 32, b, b >> 32].map(|pairs| mean(pairs) as u8);
-            }
-            means
-        };
-        Glance { samples: blocks.iter().map(glance).collect() }
-    }
-
-    /// How many samples have values of each part.
-    fn histogram(&self) -> [u32; BINS] {
-        let mut counts = [0; BINS];
-        self.samples.as_flattened().iter().for_each(|sample| counts[usize::from(*sample) * BINS / 256] += 1);
-        counts
-    }
-
-    /// How far it is from another.
-    pub fn distance(&self, other: &Glance) -> u64 {
-        let of =
-            |(a, b): (&[u8; 16], &[u8; 16])| -> u32 { a.iter().zip(b).map(|(a, b)| u32::from(a.abs_diff(*b))).sum() };
-        self.samples.iter().zip(&other.samples).map(|both| u64::from(of(both))).sum()
-    }
-
-    /// Beside the one before.
-    pub fn change(&self, before: &Glance) -> Change {
-        let (mut within, mut between, mut least) = (0_u64, 0_u64, 0_u64);
-        for (i, now) in self.samples.iter().enumerate() {
-            let mean = now.iter().map(|sample| u32::from(*sample)).sum::<u32>() / 16;
-            let inner: u32 = now.iter().map(|sample| u32::from(*sample).abs_diff(mean)).sum();
-            let outer = before
-                .samples
-                .get(i)
-                .map_or(u32::MAX / 2, |before| now.iter().zip(before).map(|(a, b)| u32::from(a.abs_diff(*b))).sum());
-            within += u64::from(inner);
-            between += u64::from(outer);
-            least += u64::from(outer.min(inner + 16));
-        }
-        let moved = || {
-            let both = self.histogram().into_iter().zip(before.histogram());
-            both.map(|(a, b)| u64::from(a.abs_diff(b))).sum::<u64>()
-        };
-        let count = self.samples.len().max(1) as f64;
-        Change {
-            detail: 0.0,
-            between: least as f64 / count,
-            // Something else has other shapes in other places, and other brightness: a quarter of all samples.
-            is_cut: between > within + 32 * self.samples.len() as u64 && moved() > 8 * self.samples.len() as u64,
-        }
-    }
-}
 
 /// Differences of samples to the mean of their block of 4 x 4 of luma, a macroblock: what coefficients are made of.
 fn detail(blocks: &[Block]) -> f64 {

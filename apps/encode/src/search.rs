@@ -5,9 +5,10 @@
 //! row of its picture. The coder weighs again what was found, with the true predictors.
 
 use crate::bits::se_bits;
-use crate::kernel::{KEY_UNIT, Keys, Samples};
+use crate::kernel::{KEY_UNIT, Keys};
 use crate::motion::{Part, Reference};
-use crate::picture::Vector;
+use crate::picture::{Found, Match, Vector};
+use crate::samples::Samples;
 
 /// How thoroughly motion is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,38 +27,6 @@ pub struct Effort {
     /// Whether a macroblock that leaves nothing to be coded where it is skipped is skipped, and its motion not searched: in pictures
     /// that are predicted from those before only. Others may be predicted better, for more bits.
     pub skips_first: bool,
-}
-
-/// A vector and what is left after it: half of the sum of transformed differences.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Match {
-    /// The vector.
-    pub vector: Vector,
-    /// What is left.
-    pub satd: u32,
-}
-
-/// What was found for a macroblock.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Found {
-    /// As a whole.
-    pub whole: Match,
-    /// Its parts, if they were looked at: halves above each other, beside each other, quarters.
-    pub wide: Option<[Match; 2]>,
-    /// As above.
-    pub tall: Option<[Match; 2]>,
-    /// As above.
-    pub quarters: Option<[Match; 4]>,
-}
-
-impl Found {
-    /// Where nothing was searched: anything else is better.
-    pub const NONE: Found = Found {
-        whole: Match { vector: Vector { x: 0, y: 0 }, satd: u32::MAX / 4 },
-        wide: None,
-        tall: None,
-        quarters: None,
-    };
 }
 
 /// Bits of a vector, given what it is predicted to be.

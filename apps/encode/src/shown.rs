@@ -2,7 +2,8 @@
 //! how near it is to the source.
 
 use crate::error::Error;
-use crate::picture::{Size, Source};
+use crate::picture::Size;
+use crate::source::Source;
 use multigrain::whole::WholeFile;
 use std::os::unix::fs::FileExt;
 use std::path::Path;

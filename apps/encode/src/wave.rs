@@ -18,7 +18,7 @@ use crate::bits::Bits;
 use crate::coder::{Row, RowBits, RowCoder, Shot, Slice};
 use crate::headers::{SliceType, Structure};
 use crate::motion::rows_needed;
-use crate::picture::Source;
+use crate::source::Source;
 use multigrain::Abort;
 use multigrain::rooms::team::{Aborted, SpinLimit};
 #[cfg(not(loom))]

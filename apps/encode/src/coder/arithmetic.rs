@@ -3,9 +3,9 @@
 //! A slice's coder has seen all that came before, so pictures are written row by row, behind the rows' coding and beside that
 //! of other pictures.
 
-use super::inter::{Cut, first_quarter};
+use super::inter::first_quarter;
 use super::residual::CHROMA_BLOCKS;
-use super::syntax::{From, Moved, Syntax, Type};
+use super::syntax::{Cut, From, Moved, Syntax, Type};
 use crate::bits::Bits;
 use crate::cabac::Engine;
 use crate::headers::SliceType;

@@ -1,14 +1,14 @@
 //! Macroblocks of pictures with two lists: from a picture before, one behind, the mean of both, or as neighbours and the
 //! picture behind say (direct prediction in space, 8.4.1.2.2 of the standard).
 
-use super::inter::{Cut, Decision, parts_of};
-use super::syntax::From;
+use super::inter::{Decision, parts_of};
+use super::syntax::{Cut, From};
 use super::vectors::Vectors;
 use super::{Here, RowCoder};
-use crate::kernel::Samples;
 use crate::motion::{Part, Reference};
-use crate::picture::{Block, Macroblock, Motion, Vector};
-use crate::search::{Found, Match, vector_bits};
+use crate::picture::{Block, Found, Macroblock, Match, Motion, Vector};
+use crate::samples::Samples;
+use crate::search::vector_bits;
 
 /// Bits of types, about what arithmetic codes make of them: of whole macroblocks and of quarters, direct, from one picture,
 /// from both; and of a cut.

@@ -4,47 +4,15 @@
 //! true predictors (8.4.1.3 of the standard), beside the vector that comes for nothing and what the picture itself predicts.
 
 use super::residual::luma_pattern;
-use super::syntax::{From, Moved, Syntax, Type};
+use super::syntax::{Cut, From, Moved, Syntax, Type};
 use super::vectors::Vectors;
 use super::{Here, RowCoder, Shot};
 use crate::bits::te_bits;
-use crate::kernel::{Lanes, Levels, Samples};
+use crate::kernel::{Lanes, Levels};
 use crate::motion::{Part, Reference};
-use crate::picture::{Block, Kind, Macroblock, Motion, Vector};
-use crate::search::{Found, Match, vector_bits};
-
-/// How a macroblock is cut, with the number of its type (Table 7-13).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
-    Whole = 0,
-    Wide = 1,
-    Tall = 2,
-    Quarters = 3,
-}
-
-impl Cut {
-    pub(super) fn parts(self) -> &'static [Part] {
-        const WHOLE: [Part; 1] = [Part::WHOLE];
-        const WIDE: [Part; 2] = [Part::wide(0), Part::wide(1)];
-        const TALL: [Part; 2] = [Part::tall(0), Part::tall(1)];
-        const QUARTERS: [Part; 4] = [Part::quarter(0), Part::quarter(1), Part::quarter(2), Part::quarter(3)];
-        match self {
-            Cut::Whole => &WHOLE,
-            Cut::Wide => &WIDE,
-            Cut::Tall => &TALL,
-            Cut::Quarters => &QUARTERS,
-        }
-    }
-
-    /// Bits of its type, and of those of its quarters.
-    pub(super) fn bits(self) -> u32 {
-        match self {
-            Cut::Whole => 1,
-            Cut::Wide | Cut::Tall => 3,
-            Cut::Quarters => 5 + 4,
-        }
-    }
-}
+use crate::picture::{Block, Found, Kind, Macroblock, Match, Motion, Vector};
+use crate::samples::Samples;
+use crate::search::vector_bits;
 
 /// A cut with what its quarters are predicted from.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,9 @@ use super::syntax::{Syntax, Type};
 use super::{Here, RowCoder};
 use crate::bits::ue_bits;
 use crate::intra::{Around, BLOCK_DC, BLOCK_MODES, Line, Mode};
-use crate::kernel::{Levels, Modes, Samples};
+use crate::kernel::{Levels, Modes};
 use crate::picture::{Block, Kind, Macroblock};
+use crate::samples::Samples;
 use crate::tables::{BLOCK_ORDER, ZIGZAG};
 
 /// A macroblock predicted block by block.

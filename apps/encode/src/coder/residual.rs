@@ -1,7 +1,8 @@
 //! What is left after prediction: coefficients, levels, and what a decoder makes of them.
 
 use super::Settings;
-use crate::kernel::{Coefficients, Division, Lanes, Levels, Samples};
+use crate::kernel::{Coefficients, Division, Lanes, Levels};
+use crate::samples::Samples;
 use crate::tables::BLOCK_ORDER;
 
 /// Levels of chroma.

@@ -1,9 +1,9 @@
 //! What is written of a macroblock (7.3.5 of the standard), whichever code it is written in.
 
-use super::inter::Cut;
 use super::residual::Chroma;
 use crate::cavlc::LEVEL_MAX;
 use crate::kernel::Levels;
+use crate::motion::Part;
 use crate::picture::{Block, Macroblock};
 
 /// How it is predicted.
@@ -19,6 +19,39 @@ pub(super) enum Type {
     Intra4([Option<u8>; 16]),
     /// Its samples are stored.
     Stored(Box<Block>),
+}
+
+/// How a macroblock is cut, with the number of its type (Table 7-13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    Whole = 0,
+    Wide = 1,
+    Tall = 2,
+    Quarters = 3,
+}
+
+impl Cut {
+    pub(super) fn parts(self) -> &'static [Part] {
+        const WHOLE: [Part; 1] = [Part::WHOLE];
+        const WIDE: [Part; 2] = [Part::wide(0), Part::wide(1)];
+        const TALL: [Part; 2] = [Part::tall(0), Part::tall(1)];
+        const QUARTERS: [Part; 4] = [Part::quarter(0), Part::quarter(1), Part::quarter(2), Part::quarter(3)];
+        match self {
+            Cut::Whole => &WHOLE,
+            Cut::Wide => &WIDE,
+            Cut::Tall => &TALL,
+            Cut::Quarters => &QUARTERS,
+        }
+    }
+
+    /// Bits of its type, and of those of its quarters.
+    pub(super) fn bits(self) -> u32 {
+        match self {
+            Cut::Whole => 1,
+            Cut::Wide | Cut::Tall => 3,
+            Cut::Quarters => 5 + 4,
+        }
+    }
 }
 
 /// What a part is predicted from.

@@ -5,9 +5,10 @@ use super::{Row, RowCoder};
 use crate::encoder::{Encoder, Next, Options};
 use crate::headers::{Profile, Properties, Ratio, Structure};
 use crate::kernel::Kernels;
-use crate::picture::{Kind, Size, Source};
+use crate::picture::{Kind, Size};
 use crate::rate::{Keys, Rate};
 use crate::search::Effort;
+use crate::source::Source;
 use multigrain_simd::Isa;
 use std::collections::BTreeMap;
 

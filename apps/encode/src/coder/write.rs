@@ -1,9 +1,9 @@
 //! Macroblocks by variable-length codes (7.3.5 and 9.2 of the standard).
 
 use super::Here;
-use super::inter::Cut;
+
 use super::residual::{CHROMA_BLOCKS, blocks_of};
-use super::syntax::{Moved, Syntax, Type};
+use super::syntax::{Cut, Moved, Syntax, Type};
 use crate::bits::{Bits, Mark};
 use crate::cavlc::{Around, places, write_block};
 use crate::picture::{Block, Macroblock};

@@ -1,9 +1,10 @@
 //! The kernels as the standard has them, for any processor. What works lane by lane is inlined into the functions of other
 //! instruction sets, too.
 
-use super::{Coefficients, Division, Edge, KEY_UNIT, Keys, Lanes, Levels, Modes, Samples};
+use super::{Coefficients, Division, Edge, KEY_UNIT, Keys, Lanes, Levels, Modes};
 use crate::cavlc::places;
 use crate::intra::{self, Around, Line, Mode};
+use crate::samples::Samples;
 use crate::tables::ZIGZAG;
 
 /// The samples from a pointer on.

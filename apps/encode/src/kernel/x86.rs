@@ -3,8 +3,9 @@
 mod four;
 mod halves;
 
-use super::{Coefficients, Division, Edge, KEY_UNIT, Kernels, Keys, Lanes, Samples, portable};
+use super::{Coefficients, Division, Edge, KEY_UNIT, Kernels, Keys, Lanes, portable};
 use crate::intra::{Around, Mode};
+use crate::samples::Samples;
 use multigrain_simd::Isa;
 use std::arch::x86_64::*;
 
