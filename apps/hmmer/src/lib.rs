@@ -6,6 +6,7 @@
 //! room never decides where blocks lie, and builds no profiles.
 
 pub mod app;
+mod args;
 mod calibrate;
 mod check;
 pub mod domain;

@@ -1,6 +1,6 @@
 //! What is asked of a search, from the results of its run to its files.
 
-use crate::app::Args;
+use crate::args::Args;
 use crate::domain::Bound;
 use crate::filter::{ForwardFilter, STAGES};
 use crate::profile::{Profile, null1};

@@ -2,6 +2,7 @@
 
 mod alphabet;
 mod fasta;
+mod lines;
 pub(crate) mod nexus;
 mod patterns;
 mod phylip;

@@ -47,3 +47,9 @@ pub struct Found {
     /// The tree in Newick, all taxa in it: one for each set of branch lengths.
     pub trees: Vec<String>,
 }
+
+/// The best of the searches; the first of equals, whichever was ready first.
+pub(crate) fn best(found: &[Found]) -> Option<&Found> {
+    let searches = found.iter().filter(|f| matches!(f.job, Job::Search(_)));
+    searches.reduce(|a, b| if b.log_likelihood > a.log_likelihood { b } else { a })
+}

@@ -19,7 +19,7 @@
 //! no text is 0. Numbers are little-endian.
 
 use super::alphabet::RESIDUES;
-use super::fields::{near_one, shown};
+use super::fields::{likeliest, near_one, shown};
 use super::{Annotation, Cutoff, Exponential, Gumbel, Profile, ProfileError, Transitions};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -171,7 +171,7 @@ fn profile<R: Read>(bytes: &mut Bytes<'_, R>, begin: [u8; 4]) -> Result<Profile,
         accession,
         description,
         annotation: Annotation {
-            consensus: consensus.unwrap_or_else(|| matches.iter().map(super::read::likeliest).collect()),
+            consensus: consensus.unwrap_or_else(|| matches.iter().map(likeliest).collect()),
             reference,
             mask,
             structure,

@@ -1,6 +1,7 @@
 //! Lines of a file of profiles, and the fields of a line.
 
 use super::ProfileError;
+use super::alphabet::{RESIDUES, SYMBOLS};
 use std::borrow::Cow;
 use std::io::BufRead;
 use std::path::Path;
@@ -134,4 +135,33 @@ pub(super) fn shown(field: &str) -> String {
         text.push_str("...");
     }
     text
+}
+
+/// Reads the `//` behind the nodes.
+pub(super) fn close<R: BufRead>(lines: &mut Lines<'_, R>, name: &str, nodes: usize) -> Result<(), ProfileError> {
+    let line = lines.expect(|| format!("the closing // of profile {}", shown(name)))?;
+    if line.tag().0 == "//" {
+        return Ok(());
+    }
+    let found = shown(line.tag().0);
+    Err(line.at.error(format!("after the {nodes} nodes that LENG says comes //, found '{found}'")))
+}
+
+/// The residue that a match state emits most, a capital where it is conserved.
+pub(super) fn likeliest(emissions: &[f64; RESIDUES]) -> u8 {
+    let (mut best, mut p) = (0, emissions[0]);
+    for (i, &other) in emissions.iter().enumerate() {
+        if other > p {
+            (best, p) = (i, other);
+        }
+    }
+    if p >= CONSERVED { SYMBOLS[best] } else { SYMBOLS[best].to_ascii_lowercase() }
+}
+
+/// A match state that emits a residue with this probability shows it as a capital, where the file names no consensus.
+const CONSERVED: f64 = 0.5;
+
+/// Checks the sum of probabilities on a line.
+pub(super) fn sum_to_one(at: At<'_>, what: &str, sum: f64) -> Result<(), ProfileError> {
+    near_one(sum).map_err(|wrong| at.error(format!("the probabilities of the {what} {wrong}")))
 }

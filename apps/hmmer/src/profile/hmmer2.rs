@@ -6,8 +6,8 @@
 //! sequences ([`calibrate`]), as HMMER 3 does when it reads such a profile.
 
 use super::alphabet::RESIDUES;
-use super::fields::{At, Line, Lines, near_one, shown};
-use super::read::{Header, likeliest, sum_to_one};
+use super::fields::{At, Line, Lines, close, likeliest, near_one, shown, sum_to_one};
+use super::header::Header;
 use super::{Annotation, Exponential, Gumbel, Profile, ProfileError, Transitions};
 use crate::calibrate::calibrate;
 use std::f64::consts::LN_2;
@@ -116,7 +116,7 @@ pub(super) fn body<R: BufRead>(lines: &mut Lines<'_, R>, header: Header) -> Resu
             false => leave,
         });
     }
-    super::read::close(lines, &name, nodes)?;
+    close(lines, &name, nodes)?;
     let unknown = Gumbel { mu: 0.0, lambda: 1.0 };
     let mut profile = Profile {
         name,

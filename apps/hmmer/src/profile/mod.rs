@@ -8,6 +8,7 @@ pub mod alphabet;
 mod binary;
 mod error;
 mod fields;
+mod header;
 mod hmmer2;
 mod local;
 mod log_odds;

@@ -1,7 +1,8 @@
 //! Reading profiles, and the parser of HMMER3's ASCII format, versions 3/a to 3/f ("HMMER User's Guide", section on the profile file format).
 
-use super::alphabet::{RESIDUES, SYMBOLS};
-use super::fields::{At, Line, Lines, near_one, number, probability, shown};
+use super::alphabet::RESIDUES;
+use super::fields::{At, Line, Lines, close, likeliest, number, probability, shown, sum_to_one};
+use super::header::{Header, OldStatistics, missing};
 use super::{Annotation, Cutoff, Exponential, Gumbel, Profile, ProfileError, Transitions, binary, hmmer2};
 use crate::sequence::text;
 use std::io::{BufRead, Cursor, Read};
@@ -12,9 +13,6 @@ const BEGIN_BYTES: u64 = 4;
 
 /// Transitions of a node in a file.
 const TRANSITIONS: usize = 7;
-
-/// A match state that emits a residue with this probability shows it as a capital, where the file names no consensus.
-const CONSERVED: f64 = 0.5;
 
 /// Reads all profiles of a file in HMMER's formats, text or binary, versions 3/a to 3/f, or the text of HMMER2, gzipped or not;
 /// `-` is the standard input.
@@ -67,57 +65,6 @@ fn version(line: &Line<'_>) -> Result<u8, ProfileError> {
         ))),
         _ => Err(line.at.error(format!("a profile begins with HMMER3/, found '{}'", shown(tag)))),
     }
-}
-
-/// What the lines before the nodes say.
-#[derive(Default)]
-pub(super) struct Header {
-    pub(super) name: Option<String>,
-    pub(super) accession: Option<String>,
-    pub(super) description: Option<String>,
-    pub(super) nodes: Option<usize>,
-    pub(super) alphabet: bool,
-    pub(super) msv: Option<Gumbel>,
-    pub(super) viterbi: Option<Gumbel>,
-    pub(super) forward: Option<Exponential>,
-    pub(super) gathering: Option<Cutoff>,
-    pub(super) trusted: Option<Cutoff>,
-    pub(super) noise: Option<Cutoff>,
-    pub(super) annotated: Annotated,
-    old: OldStatistics,
-    /// The background's scores of HMMER2 (NULE).
-    pub(super) background: Option<[i32; RESIDUES]>,
-}
-
-impl Header {
-    /// The name and the number of nodes of a profile for amino acids.
-    pub(super) fn name_and_nodes(&self, at: At<'_>) -> Result<(String, usize), ProfileError> {
-        let name = self.name.clone().ok_or_else(|| missing(at, "NAME", "the profile's name"))?;
-        let nodes = self.nodes.ok_or_else(|| missing(at, "LENG", "the number of nodes"))?;
-        if self.alphabet { Ok((name, nodes)) } else { Err(missing(at, "ALPH", "the alphabet")) }
-    }
-}
-
-/// The error that the header has no such line.
-fn missing(at: At<'_>, tag: &str, what: &str) -> ProfileError {
-    at.error(format!("the header above has no {tag} line, {what}"))
-}
-
-/// Which symbols of nodes mean something.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Annotated {
-    pub(super) consensus: bool,
-    pub(super) reference: bool,
-    pub(super) mask: bool,
-    pub(super) structure: bool,
-}
-
-/// The statistics of version 3/a, which has one location and one slope for MSV and Viterbi.
-#[derive(Default)]
-struct OldStatistics {
-    lambda: Option<f64>,
-    mu: Option<f64>,
-    tau: Option<f64>,
 }
 
 /// Reads up to the line `HMM` and the line that names the transitions.
@@ -323,27 +270,6 @@ fn body<R: BufRead>(lines: &mut Lines<'_, R>, version: u8, header: Header) -> Re
     })
 }
 
-/// Reads the `//` behind the nodes.
-pub(super) fn close<R: BufRead>(lines: &mut Lines<'_, R>, name: &str, nodes: usize) -> Result<(), ProfileError> {
-    let line = lines.expect(|| format!("the closing // of profile {}", shown(name)))?;
-    if line.tag().0 == "//" {
-        return Ok(());
-    }
-    let found = shown(line.tag().0);
-    Err(line.at.error(format!("after the {nodes} nodes that LENG says comes //, found '{found}'")))
-}
-
-/// The residue that a match state emits most, a capital where it is conserved.
-pub(super) fn likeliest(emissions: &[f64; RESIDUES]) -> u8 {
-    let (mut best, mut p) = (0, emissions[0]);
-    for (i, &other) in emissions.iter().enumerate() {
-        if other > p {
-            (best, p) = (i, other);
-        }
-    }
-    if p >= CONSERVED { SYMBOLS[best] } else { SYMBOLS[best].to_ascii_lowercase() }
-}
-
 /// Reads the emissions of a state. At least one must be possible.
 fn emissions(at: At<'_>, fields: &[&str]) -> Result<[f64; RESIDUES], ProfileError> {
     let mut probabilities = [0.0; RESIDUES];
@@ -366,9 +292,4 @@ fn leave(line: Line<'_>, of: impl Fn() -> String) -> Result<Transitions, Profile
     sum_to_one(line.at, "transitions of the insert state", im + ii)?;
     sum_to_one(line.at, "transitions of the delete state", dm + dd)?;
     Ok(Transitions { mm, mi, md, im, ii, dm, dd })
-}
-
-/// Checks the sum of probabilities on a line.
-pub(super) fn sum_to_one(at: At<'_>, what: &str, sum: f64) -> Result<(), ProfileError> {
-    near_one(sum).map_err(|wrong| at.error(format!("the probabilities of the {what} {wrong}")))
 }

@@ -1,29 +1,10 @@
 //! FASTA: a line `>NAME DESCRIPTION`, then lines of residues; blanks and case do not matter.
 
+use super::codes::{CODES, OTHER, shown};
 use super::stockholm;
 use super::text::Lines;
 use super::{SequenceError, spill::Spill};
-use crate::profile::alphabet;
 use std::io::BufRead;
-
-/// How much of a line that makes no sense is shown.
-const SHOWN_CHARS: usize = 40;
-
-/// Set in the codes of bytes that are no residues.
-pub(super) const OTHER: u8 = 0x80;
-
-/// The code of every byte, [`OTHER`] for those that stand for no residue.
-pub(super) const CODES: [u8; 256] = {
-    let mut codes = [OTHER; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        if let Some(code) = alphabet::code_in_sequence(byte as u8) {
-            codes[byte] = code;
-        }
-        byte += 1;
-    }
-    codes
-};
 
 /// Appends the residue codes of all sequences to `residues`. `ended` is told, after each sequence, its header, how many
 /// residues there are so far, and whether some are its own.
@@ -111,15 +92,4 @@ pub(super) fn name(header: &[u8]) -> &[u8] {
 /// The description in a header: what follows the name and blanks.
 pub(super) fn description(header: &[u8]) -> &[u8] {
     header[name(header).len()..].trim_ascii_start()
-}
-
-/// Bytes as they can be shown in a message.
-pub(super) fn shown(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN_CHARS)]).into_owned();
-    let printable = |c: char| if c.is_control() { c.escape_default().collect() } else { c.to_string() };
-    let mut shown: String = text.chars().take(SHOWN_CHARS).map(printable).collect();
-    if text.chars().count() > SHOWN_CHARS {
-        shown.push_str("...");
-    }
-    shown
 }

@@ -9,6 +9,7 @@
 //! A database larger than a limit goes on as a scratch file without a name: it is gone when it is closed, however the
 //! run ends.
 
+mod codes;
 mod error;
 mod fasta;
 mod pieces;

@@ -1,6 +1,6 @@
 //! Stockholm: alignments, whose rows are sequences once their gaps are left out.
 
-use super::fasta::{CODES, OTHER, shown};
+use super::codes::{CODES, OTHER, shown};
 use super::text::Lines;
 use super::{SequenceError, spill::Spill};
 use crate::profile::alphabet::{GAP, MISSING};

@@ -1,6 +1,6 @@
 //! FASTA.
 
-use super::read::lines;
+use super::lines::lines;
 use super::source::Sequence;
 use crate::error::{Error, Place};
 use std::path::Path;

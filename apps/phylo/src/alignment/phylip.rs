@@ -8,7 +8,7 @@
 //! file's. If none does, the message is that of the relaxed form that came
 //! further, or of the sequential one where each taxon has one line.
 
-use super::read::lines;
+use super::lines::lines;
 use super::source::Sequence;
 use crate::error::{Error, Place};
 use std::path::Path;

@@ -1,14 +1,10 @@
 //! What can be typed.
 
 use super::count::Count;
-use super::memory::{self, Needs};
-use super::prepare::Prepared;
 use crate::choose::{Besides, Criterion};
-use crate::error::Error;
-use crate::ultrafast::CHAINS;
 use multigrain::jobs::Dispatch;
 use multigrain::parse_bytes;
-use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions};
+use multigrain::rooms::team::strands::Policy;
 use std::path::PathBuf;
 
 /// Formats that can be named.
@@ -152,24 +148,5 @@ impl Args {
     /// What models are chosen from besides what is always tried; `None` where a model is named.
     pub fn chosen_from(&self) -> Option<Besides> {
         self.model.as_deref().and_then(Besides::parse)
-    }
-
-    /// The workers that were asked for, under the policy that was asked for, for no more jobs at once than have room.
-    ///
-    /// # Errors
-    /// A policy that cannot be had on so many workers; threads that cannot be started; too little memory for one job.
-    pub fn scheduler(&self, prepared: &Prepared) -> Result<Scheduler, Error> {
-        let mut options = SchedulerOptions {
-            policy: self.policy,
-            dispatch: self.dispatch,
-            trace: self.trace.is_some(),
-            ..SchedulerOptions::default()
-        };
-        options.workers = self.threads.unwrap_or(options.workers);
-        let most = self.policy.strands_max(options.workers as u32) as usize;
-        let most = prepared.jobs.len().max(prepared.ultrafast.min(CHAINS)).clamp(1, most.max(1));
-        let bytes = memory::available(self.memory)?;
-        options.strands_max = Some(Needs::of(prepared).jobs_within(bytes, most, options.workers)?);
-        Scheduler::new(options).map_err(|e| Error::request(format!("--policy, --threads: {e}")))
     }
 }

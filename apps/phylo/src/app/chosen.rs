@@ -1,9 +1,9 @@
 //! Models that are chosen before trees are searched.
 
 use super::files;
+use super::log::{self, Log};
 use super::prepare::{Prepared, Task};
 use super::results;
-use super::run::{self, Log};
 use crate::choose::{self, Candidate, Question};
 use crate::error::Error;
 use crate::infer::{self, Place, stoppable};
@@ -78,7 +78,7 @@ pub(super) fn choose(
         chosen.saved.chosen = names;
         prepared.outputs.write(files::MODELS, &table)?;
         if prepared.task == Task::Search {
-            run::save(prepared, &mut chosen.saved, log)?;
+            log::save(prepared, &mut chosen.saved, log)?;
         }
     }
     let names = chosen.saved.chosen.clone();

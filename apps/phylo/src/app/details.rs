@@ -1,7 +1,7 @@
 //! What is said of the best tree besides: supports by likelihood ratios, the log-likelihood of every site.
 
+use super::log::Log;
 use super::prepare::Prepared;
-use super::run::Log;
 use crate::alrt;
 use crate::copies::only;
 use crate::error::Error;

@@ -1,11 +1,13 @@
 //! What a run needs of memory, which is known before it begins.
 
+use super::args::Args;
 use super::prepare::{Prepared, Task};
 use crate::error::Error;
 use crate::kernel::kernel_states;
 use crate::partition::Partition;
 use crate::search;
-use crate::ultrafast::Drawn;
+use crate::ultrafast::{CHAINS, Drawn};
+use multigrain::rooms::team::strands::{Scheduler, SchedulerOptions};
 use multigrain::{Machine, readable_bytes};
 use std::path::Path;
 
@@ -93,6 +95,27 @@ pub(super) fn available(asked: Option<u64>) -> Result<u64, Error> {
             let machine = Machine::detect(Path::new(".")).map_err(|e| Error::run(e.to_string()))?;
             Ok(machine.memory(machine.root()).capacity_bytes)
         }
+    }
+}
+
+impl Args {
+    /// The workers that were asked for, under the policy that was asked for, for no more jobs at once than have room.
+    ///
+    /// # Errors
+    /// A policy that cannot be had on so many workers; threads that cannot be started; too little memory for one job.
+    pub fn scheduler(&self, prepared: &Prepared) -> Result<Scheduler, Error> {
+        let mut options = SchedulerOptions {
+            policy: self.policy,
+            dispatch: self.dispatch,
+            trace: self.trace.is_some(),
+            ..SchedulerOptions::default()
+        };
+        options.workers = self.threads.unwrap_or(options.workers);
+        let most = self.policy.strands_max(options.workers as u32) as usize;
+        let most = prepared.jobs.len().max(prepared.ultrafast.min(CHAINS)).clamp(1, most.max(1));
+        let bytes = available(self.memory)?;
+        options.strands_max = Some(Needs::of(prepared).jobs_within(bytes, most, options.workers)?);
+        Scheduler::new(options).map_err(|e| Error::request(format!("--policy, --threads: {e}")))
     }
 }
 

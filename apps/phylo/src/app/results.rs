@@ -2,14 +2,14 @@
 
 use super::details::Details;
 use super::files::{self, Outputs};
+use super::log::Log;
 use super::memory::Needs;
 use super::prepare::Prepared;
 use super::report::Report;
-use super::run::{self, Log};
 use crate::checkpoint::Saved;
 use crate::draw;
 use crate::error::Error;
-use crate::job::{Found, Job};
+use crate::job::{Found, Job, best};
 use crate::likelihood::MIN_LENGTH;
 use crate::partition::{Branches, Partition};
 use crate::support::{Replicates, Support};
@@ -279,7 +279,7 @@ pub(crate) fn searched(
     let is_search = |f: &&Found| matches!(f.job, Job::Search(_));
     let searches: Vec<&Found> = found.iter().filter(is_search).collect();
     let replicates: Vec<&Found> = found.iter().filter(|f| !is_search(f)).collect();
-    let best = run::best(found);
+    let best = best(found);
     let mut written = Written { outputs: &prepared.outputs, mark: &prepared.mark, files: vec![] };
     let mut collected = Replicates::default();
     for f in &replicates {

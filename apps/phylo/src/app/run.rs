@@ -4,16 +4,16 @@ use super::chosen;
 use super::count::Count;
 use super::details::{self, Details};
 use super::files::{self, Outputs};
+use super::log::{Log, Nobody, Progress, Watcher, lock, save};
 use super::prepare::{Prepared, SEARCHES_STEP, Task, turn};
 use super::report::Report;
 use super::results;
 use super::ultrafast;
-use crate::checkpoint;
 use crate::checkpoint::Saved;
 use crate::convergence;
 use crate::error::Error;
 use crate::infer::{self, Place};
-use crate::job::{Found, Job};
+use crate::job::{Found, Job, best};
 use crate::likelihood::OnStrand;
 use crate::search::State as SearchState;
 use crate::tree::Splits;
@@ -30,78 +30,6 @@ const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The log tells how far a search is after so long a silence.
 const LOG_INTERVAL: Duration = Duration::from_secs(30);
-
-/// How far a run is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
-    /// Searches that have ended, and all of them.
-    pub searches: (usize, usize),
-    /// Replicates that have ended, and all of them.
-    pub replicates: (usize, usize),
-    /// The log-likelihood that a search has reached last.
-    pub log_likelihood: Option<f64>,
-    /// Which job that was, and how many rounds it has made in this run.
-    pub round: Option<(Job, usize)>,
-    /// How far jobs are that have not ended, added up; an ended one would be 1.
-    pub begun: f64,
-}
-
-/// Who is told what happens during a run, from any thread.
-pub trait Watcher: Sync {
-    /// A line of the log.
-    fn line(&self, line: &str);
-    /// How far the run is.
-    fn progress(&self, progress: Progress);
-}
-
-/// The log: kept for its file, and told as it grows.
-pub(crate) struct Log<'a> {
-    text: Mutex<String>,
-    watcher: &'a dyn Watcher,
-    begun: Instant,
-    /// When the last line was said.
-    last: Mutex<Instant>,
-}
-
-impl<'a> Log<'a> {
-    /// A log that goes on after what is there already.
-    fn new(text: String, watcher: &'a dyn Watcher) -> Log<'a> {
-        Log { text: Mutex::new(text), watcher, begun: Instant::now(), last: Mutex::new(Instant::now()) }
-    }
-
-    /// How long nothing was said.
-    fn silence(&self) -> Duration {
-        lock(&self.last).elapsed()
-    }
-}
-
-impl Log<'_> {
-    pub(crate) fn line(&self, line: &str) {
-        let mut text = lock(&self.text);
-        text.push_str(line);
-        text.push('\n');
-        *lock(&self.last) = Instant::now();
-        self.watcher.line(line);
-    }
-
-    /// A line with the time since the beginning.
-    pub(crate) fn timed(&self, line: &str) {
-        let seconds = self.begun.elapsed().as_secs();
-        self.line(&format!("[{:02}:{:02}:{:02}] {line}", seconds / 3600, seconds / 60 % 60, seconds % 60));
-    }
-
-    pub(crate) fn seconds(&self) -> f64 {
-        self.begun.elapsed().as_secs_f64()
-    }
-
-    pub(crate) fn text(&self) -> String {
-        lock(&self.text).clone()
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Does what was prepared on the workers of a scheduler, writes the files, and says what was found. What is found does not
 /// depend on the scheduler.
@@ -166,12 +94,6 @@ pub fn run(
     let report = results::searched(prepared, &done.found, &details, &ultrafast, &log)?;
     remove_checkpoint(&prepared.outputs)?;
     Ok(report)
-}
-
-/// The best of the searches; the first of equals, whichever was ready first.
-pub(super) fn best(found: &[Found]) -> Option<&Found> {
-    let searches = found.iter().filter(|f| matches!(f.job, Job::Search(_)));
-    searches.reduce(|a, b| if b.log_likelihood > a.log_likelihood { b } else { a })
 }
 
 /// Does the jobs, and where as many are made as are enough, more of them until they are.
@@ -294,14 +216,6 @@ pub fn execute(prepared: &Prepared, scheduler: &Scheduler, abort: Arc<Abort>) ->
     jobs(prepared, scheduler, abort, None, &log)
 }
 
-/// Is told and does nothing.
-struct Nobody;
-
-impl Watcher for Nobody {
-    fn line(&self, _line: &str) {}
-    fn progress(&self, _progress: Progress) {}
-}
-
 /// Writes the trace that was asked for, whole or not at all.
 fn keep_trace(prepared: &Prepared, trace: Option<&Trace>, log: &Log<'_>) -> Result<(), Error> {
     let (Some(path), Some(trace)) = (&prepared.trace, trace) else { return Ok(()) };
@@ -402,14 +316,6 @@ fn jobs(
     state.saved.found.sort_by_key(|f| f.job);
     let (statistics, trace) = outcome.map(|o| (o.statistics, o.trace)).unwrap_or_default();
     Ok(Executed { found: state.saved.found, statistics, trace })
-}
-
-/// Writes a checkpoint, and the log as it is by then.
-pub(super) fn save(prepared: &Prepared, saved: &mut Saved, log: &Log<'_>) -> Result<(), Error> {
-    // In the order of the jobs, so that equal states are equal files.
-    saved.found.sort_by_key(|f| f.job);
-    prepared.outputs.write(files::LOG, &log.text())?;
-    prepared.outputs.write(files::CHECKPOINT, &checkpoint::write(&prepared.request, saved)).map(drop)
 }
 
 fn fail(shared: &Shared<'_>, error: Error) {

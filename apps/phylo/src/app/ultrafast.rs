@@ -1,11 +1,11 @@
 //! The ultrafast bootstrap of a run: its chains are strands, round after round, and so are the climbs of its replicates.
 
 use super::details;
+use super::log::Log;
 use super::prepare::Prepared;
-use super::run::{self, Log};
 use crate::error::Error;
 use crate::infer::{self, Place, stoppable};
-use crate::job::{Found, Job};
+use crate::job::{Found, Job, best};
 use crate::likelihood::{Likelihood, OnStrand, Precision};
 use crate::model::Model;
 use crate::tree::Tree;
@@ -31,7 +31,7 @@ pub(super) fn look(
     abort: &Arc<Abort>,
     log: &Log<'_>,
 ) -> Result<Vec<String>, Error> {
-    let (Some(best), 1..) = (run::best(found), prepared.ultrafast) else { return Ok(Vec::new()) };
+    let (Some(best), 1..) = (best(found), prepared.ultrafast) else { return Ok(Vec::new()) };
     let (first, models) = details::read(prepared, best)?;
     if first.taxa() < 4 {
         return Ok(vec![infer::mean_text(prepared, &first); prepared.ultrafast]);
