@@ -4,7 +4,7 @@
 use crate::costs::{self, Unit};
 use crate::error::{MachineError, Problem};
 use crate::host::{Contexts, Host};
-use crate::tree::{Edge, LeafRate, Memory, Processor};
+use crate::memory::{Edge, LeafRate, Memory, Processor};
 use std::collections::HashMap;
 
 /// More children than any machine has; keeps products of counts far from overflow.

@@ -5,7 +5,8 @@ use crate::costs::{self, Costs};
 use crate::driver::Driver;
 use crate::error::{MachineError, Problem};
 use crate::host::{Contexts, Host};
-use crate::tree::{Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
+use crate::memory::{Edge, LeafRate, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
+use crate::tree::Machine;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 

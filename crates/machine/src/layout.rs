@@ -10,7 +10,8 @@
 
 use crate::costs::Costs;
 use crate::driver::Driver;
-use crate::tree::{Edge, Machine, MemoryId, TransferRules};
+use crate::memory::{Edge, MemoryId, TransferRules};
+use crate::tree::Machine;
 use std::ops::Range;
 
 /// The edges of a machine, see the module's page.

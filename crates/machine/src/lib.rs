@@ -14,6 +14,7 @@ mod driver;
 mod error;
 mod host;
 mod layout;
+mod memory;
 pub mod probe;
 mod read;
 mod render;
@@ -27,8 +28,9 @@ pub use driver::{Driver, DriverFacts, Wire};
 pub use error::{MachineError, Place, Problem};
 pub use host::{ContextScheduler, Contexts, Host, ThreadScheduler};
 pub use layout::{Branch, Layout};
+pub use memory::{Edge, LeafRate, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 pub use read::THIS_COMPUTER;
-pub use tree::{Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
+pub use tree::Machine;
 pub use units::{
     UnitError, approximate_bandwidth, approximate_bytes, approximate_flops, approximate_time, format_bandwidth,
     format_bytes, format_flops, format_time, parse_bandwidth, parse_bytes, parse_flops, parse_time, readable_bytes,

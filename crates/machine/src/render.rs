@@ -1,6 +1,7 @@
 //! The tree as text for people: one line a memory, indented by depth, in aligned columns.
 
-use crate::tree::{Machine, Memory, MemoryId};
+use crate::memory::{Memory, MemoryId};
+use crate::tree::Machine;
 use crate::units::{approximate_bandwidth, approximate_bytes, approximate_flops, approximate_time};
 
 const COLUMNS: [(&str, Align); 8] = [

@@ -2,7 +2,8 @@
 
 use crate::costs::{self, Costs};
 use crate::host::{Contexts, Host};
-use crate::tree::{Edge, LeafRate, Machine, Memory, Processor};
+use crate::memory::{Edge, LeafRate, Memory, Processor};
+use crate::tree::Machine;
 use crate::units::{format_bandwidth, format_bytes, format_flops, format_time};
 use std::fmt::Write;
 

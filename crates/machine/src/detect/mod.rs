@@ -5,7 +5,8 @@ mod text;
 
 use crate::driver::Driver;
 use crate::error::{MachineError, Problem};
-use crate::tree::{Edge, Machine, Memory, MemoryId, Processor, ProcessorKind};
+use crate::memory::{Edge, Memory, MemoryId, Processor, ProcessorKind};
+use crate::tree::Machine;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -9,7 +9,8 @@ mod threads;
 
 use crate::detect::{self, ASSUMED};
 use crate::error::{MachineError, Problem};
-use crate::tree::{Machine, MemoryId, ProcessorKind};
+use crate::memory::{MemoryId, ProcessorKind};
+use crate::tree::Machine;
 use std::path::Path;
 use std::time::Duration;
 
