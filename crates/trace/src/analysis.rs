@@ -8,9 +8,9 @@ mod stalls;
 mod timeline;
 mod workers;
 
-pub use cause::{Cause, Explanation};
+pub use cause::{Cause, Explanation, StallTransfer};
 pub use path::{Path, Step, StepKind};
-pub use stalls::{Stall, StallTransfer};
+pub use stalls::Stall;
 pub use timeline::{EdgeBusy, Moved, Span, Timeline};
 pub use workers::{EdgeShare, WorkerTimes};
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::file::VERSION;
+use crate::format::VERSION;
 
 /// Why a trace could not be read or written.
 #[derive(Debug, Error)]

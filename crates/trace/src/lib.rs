@@ -30,6 +30,7 @@ mod breakdown;
 mod clock;
 mod error;
 mod file;
+mod format;
 mod header;
 mod part;
 mod record;
@@ -42,7 +43,8 @@ pub use analysis::Analysis;
 pub use breakdown::Breakdown;
 pub use clock::{Tick, now, ticks_per_second};
 pub use error::TraceError;
-pub use file::{End, Trace, rate};
+pub use file::{Trace, rate};
+pub use format::End;
 pub use header::{ArrayInfo, ClockInfo, EdgeInfo, Header, PlanInfo, SlotInfo, Use};
 pub use part::{Part, Shift};
 pub use record::{

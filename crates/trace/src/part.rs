@@ -5,7 +5,8 @@ use std::io::{BufReader, Write};
 use std::path::PathBuf;
 
 use crate::error::TraceError;
-use crate::file::{End, Section, read};
+use crate::file::{Section, read};
+use crate::format::End;
 use crate::record::{Kind, NO_SUBJECT, Record};
 
 /// Ticks of another process's clock as ticks of this one's: a line.

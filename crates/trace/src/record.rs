@@ -277,6 +277,12 @@ impl Record {
     }
 }
 
+/// By start, then worker, the longer of two that begin together first: so that what contains comes before what is
+/// contained.
+pub(crate) fn sort(records: &mut [Record]) {
+    records.sort_by_key(|record| (record.start, record.worker, u64::MAX - record.end));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use crate::clock::{Clock, Tick};
-use crate::record::{Flow, Idleness, Kind, Record};
-use crate::spill::Spill;
+use crate::record::{Flow, Idleness, Kind, Record, sort};
+use crate::spill::{CHUNK_RECORDS, Spill};
 use crate::totals::Totals;
 
 /// How much is kept of a run.
@@ -21,10 +21,6 @@ pub enum Mode {
     /// Sums and every record, 32 bytes each.
     Full,
 }
-
-/// Records in one chunk: 128 KiB, which stays in the second-level cache, so that handing one over is rare and the
-/// memory is written while it is warm.
-pub(crate) const CHUNK_RECORDS: usize = 4 * 1024;
 
 /// Records that a recorder without a file keeps at most, in bytes: 256 MiB.
 const MEMORY_BYTES_MAX: usize = 256 << 20;
@@ -246,10 +242,18 @@ impl Recorder {
     }
 }
 
-/// By start, then worker, the longer of two that begin together first: so that what contains comes before what is
-/// contained.
-pub(crate) fn sort(records: &mut [Record]) {
-    records.sort_by_key(|record| (record.start, record.worker, u64::MAX - record.end));
+impl Spill {
+    /// A recorder for what a worker does with the results once the run is over; `None` before that, and for a worker
+    /// that the run did not have. To be given back to [`add`](Self::add).
+    pub fn recorder(self: &Arc<Self>, worker: usize) -> Option<Recorder> {
+        Some(Recorder::spilling(worker as u32, self.edges(worker)?, Arc::clone(self)))
+    }
+
+    /// Takes what a worker did after the run: its records, and its sums. The trace now ends at this moment.
+    pub fn add(&self, mut recorder: Recorder) {
+        recorder.flush();
+        self.extend(recorder.worker() as usize, recorder.totals(), recorder.dropped());
+    }
 }
 
 #[cfg(test)]

@@ -15,11 +15,16 @@ use multigrain_whole::WholeFile;
 
 use crate::clock;
 use crate::error::TraceError;
-use crate::file::{self, End, Section};
+use crate::file::{self, Section};
+use crate::format::End;
 use crate::header::{Header, SlotInfo, Use};
 use crate::part::Part;
 use crate::record::Record;
-use crate::recorder::{CHUNK_RECORDS, Recorder};
+use crate::totals::Totals;
+
+/// Records in one chunk: 128 KiB, which stays in the second-level cache, so that handing one over is rare and the
+/// memory is written while it is warm.
+pub(crate) const CHUNK_RECORDS: usize = 4 * 1024;
 
 /// Memory for records on their way to the file: 32 MiB, in chunks of 128 KiB.
 const CHUNKS_MAX: usize = (32 << 20) / (CHUNK_RECORDS * size_of::<Record>());
@@ -166,23 +171,20 @@ impl Spill {
         u16::try_from(number).ok()
     }
 
-    /// A recorder for what a worker does with the results once the run is over; `None` before that, and for a worker
-    /// that the run did not have. To be given back to [`add`](Self::add).
-    pub fn recorder(self: &Arc<Self>, worker: usize) -> Option<Recorder> {
-        let edges = lock(&self.end).as_ref()?.totals.get(worker)?.edges();
-        Some(Recorder::spilling(worker as u32, edges, Arc::clone(self)))
+    /// How many edges a worker's sums have, once the run is over and if it had this worker.
+    pub(crate) fn edges(&self, worker: usize) -> Option<usize> {
+        Some(lock(&self.end).as_ref()?.totals.get(worker)?.edges())
     }
 
-    /// Takes what a worker did after the run: its records, and its sums. The trace now ends at this moment.
-    pub fn add(&self, mut recorder: Recorder) {
-        recorder.flush();
+    /// The trace now ends at this moment, with what a worker did after the run, and with more records that had no room.
+    pub(crate) fn extend(&self, worker: usize, with: &Totals, dropped: u64) {
         let now = clock::now().0;
         let mut end = lock(&self.end);
         let Some(end) = end.as_mut() else { return };
-        if let Some(totals) = end.totals.get_mut(recorder.worker() as usize) {
-            totals.merge(recorder.totals());
+        if let Some(totals) = end.totals.get_mut(worker) {
+            totals.merge(with);
         }
-        end.dropped += recorder.dropped();
+        end.dropped += dropped;
         let more = now.saturating_sub(end.tick);
         end.tick += more;
         end.elapsed_ns += (more as f64 / clock::ticks_per_second() * 1e9) as u64;

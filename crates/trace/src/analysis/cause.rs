@@ -1,7 +1,6 @@
 //! What a stall came from, and what would have avoided it: derived from what the edge and the other workers did at the
 //! time, and from who held the place that the block needed.
 
-use super::stalls::StallTransfer;
 use super::timeline::{Moved, Timeline};
 use crate::record::{Flow, Idleness, Kind, NO_SUBJECT, NO_TRANSFER, Record};
 use crate::units::{bytes, rate, time};
@@ -56,6 +55,17 @@ impl Cause {
             Cause::Unknown => "unknown",
         }
     }
+}
+
+/// A transfer that was waited for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StallTransfer {
+    /// Its times, its edge and its issuer.
+    pub moved: Moved,
+    /// The block, if the trace knows it.
+    pub block: Option<String>,
+    /// Its bytes; 0 if the trace does not know them.
+    pub bytes: u64,
 }
 
 /// A cause with the reasons for it.

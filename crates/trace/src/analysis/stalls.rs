@@ -2,21 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::cause::{Explanation, explain};
-use super::timeline::{Moved, Timeline};
+use super::cause::{Explanation, StallTransfer, explain};
+use super::timeline::Timeline;
 use crate::header::Header;
 use crate::record::{Idleness, Kind};
-
-/// A transfer that was waited for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StallTransfer {
-    /// Its times, its edge and its issuer.
-    pub moved: Moved,
-    /// The block, if the trace knows it.
-    pub block: Option<String>,
-    /// Its bytes; 0 if the trace does not know them.
-    pub bytes: u64,
-}
 
 /// A time in which one or several workers could not go on, all for the same reason.
 #[derive(Clone, Debug, PartialEq)]

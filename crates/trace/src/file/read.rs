@@ -2,8 +2,9 @@
 
 use std::io::Read;
 
-use super::{COUNT_MAX, End, MAGIC, PAYLOAD_BYTES_MAX, Tag, Trace, VERSION};
+use super::Trace;
 use crate::error::TraceError;
+use crate::format::{COUNT_MAX, End, MAGIC, PAYLOAD_BYTES_MAX, Tag, VERSION};
 use crate::header::{Header, SlotInfo, Use};
 use crate::record::{Kind, RECORD_BYTES, Record};
 use crate::totals::{Sum, Totals};

@@ -1,7 +1,7 @@
 //! Making the sections of a trace file.
 
-use super::{COUNT_MAX, End, MAGIC, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_SOFT, Tag, VERSION};
 use crate::error::TraceError;
+use crate::format::{COUNT_MAX, End, MAGIC, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_SOFT, Tag, VERSION};
 use crate::header::{Header, SlotInfo, Use};
 use crate::record::{Kind, RECORD_BYTES, Record};
 
