@@ -1,6 +1,7 @@
 //! Elements, and how they lie in words.
 
-use super::operator::Operator;
+use super::operator::{BOTH, Operator, Union};
+use multigrain_schedule::Laws;
 
 /// Words of a line of a buffer.
 pub(super) const LINE_WORDS: usize = 16;
@@ -128,4 +129,19 @@ elements! {
     i64, u64, |x: i64| x.cast_unsigned(), |x: u64| x.cast_signed();
     f32, u32, f32::to_bits, f32::from_bits;
     f64, u64, f64::to_bits, f64::from_bits;
+}
+
+impl<T: Element> Operator<T> for Union {
+    fn name(&self) -> &str {
+        "union"
+    }
+
+    fn laws(&self) -> Laws {
+        BOTH
+    }
+
+    #[inline]
+    fn combine(&self, left: T, right: T) -> T {
+        left.union(right)
+    }
 }

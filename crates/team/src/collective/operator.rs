@@ -1,6 +1,5 @@
 //! What reductions combine by.
 
-use super::element::Element;
 use multigrain_schedule::{Laws, Order};
 
 /// A way to combine two elements. Its laws decide in which order a reduction may combine; an operator that claims a law
@@ -21,7 +20,8 @@ pub trait Operator<T>: Sync {
     }
 }
 
-const BOTH: Laws = Laws { associative: true, commutative: true };
+/// The laws of what may be combined in any order.
+pub(super) const BOTH: Laws = Laws { associative: true, commutative: true };
 
 /// The sum. Of integers: wrapping, in any order. Of floats: in the fixed order, since rounding is not associative; NaN
 /// results are the one canonical NaN.
@@ -48,21 +48,6 @@ impl Union {
     /// Any order.
     pub(super) fn order(self) -> Order {
         BOTH.order()
-    }
-}
-
-impl<T: Element> Operator<T> for Union {
-    fn name(&self) -> &str {
-        "union"
-    }
-
-    fn laws(&self) -> Laws {
-        BOTH
-    }
-
-    #[inline]
-    fn combine(&self, left: T, right: T) -> T {
-        left.union(right)
     }
 }
 
