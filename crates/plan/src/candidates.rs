@@ -1,7 +1,9 @@
 //! Candidates for the tunables of a call: which lengths there are, and the choice among the most promising by planning them
 //! in earnest.
 
-use crate::edge::{Draft, EdgeFacts, draft};
+use crate::cost::CLOSE;
+use crate::edge::{Draft, draft};
+use crate::facts::EdgeFacts;
 use crate::rooms::kept;
 use crate::rules::Movable;
 use crate::scope::{Scope, Split, split};
@@ -25,9 +27,6 @@ pub(crate) const LEANEST: usize = 4;
 
 /// The most sub-calls that are planned to choose among candidates.
 const CALLS_PLANNED_MAX: f64 = 65536.0;
-
-/// Prices this close may be the other way round in fact: then the plan that moves least is better.
-pub(crate) const CLOSE: f64 = 1.02;
 
 /// Prices and bytes this close are equal; then smaller blocks are better, whose transfers overlap more evenly.
 const EQUAL: f64 = 1.01;

@@ -1,6 +1,5 @@
 //! Predicted times: of a leaf, and of what one child does over an edge.
 
-use crate::edge::EdgeFacts;
 use crate::plan::{ChildPlan, Op, Plan, Slot};
 use multigrain_machine::{Edge, Processor};
 use multigrain_program::{ArrayDecl, Region, Work};
@@ -71,14 +70,6 @@ pub fn moving_seconds(edge: &Edge, region: &Region, array: &ArrayDecl, bytes_per
 /// Processor time in seconds that moving a region takes from each of `workers`.
 pub fn stolen_seconds(edge: &Edge, region: &Region, array: &ArrayDecl, workers: usize) -> f64 {
     stolen_fragment_seconds(edge, region.fragments(array.shape).0 as f64, workers)
-}
-
-/// What so many fragments cost an edge besides their bytes, in seconds; see [`moving_seconds`].
-pub(crate) fn fragment_seconds(facts: &EdgeFacts<'_>, fragments: f64) -> f64 {
-    match facts.edge.driver.queued {
-        true => fragments * facts.edge.costs.fragment_ns * 1e-9,
-        false => fragments * LINE_BYTES as f64 / facts.edge.read_bytes_per_second,
-    }
 }
 
 /// What so many fragments take from each of `workers`, in seconds; see [`stolen_seconds`].
@@ -296,3 +287,6 @@ impl Plan {
         self.seconds
     }
 }
+
+/// Prices this close may be the other way round in fact: then the plan that moves least is better.
+pub(crate) const CLOSE: f64 = 1.02;

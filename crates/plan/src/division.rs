@@ -15,18 +15,19 @@
 use crate::barriers::barriers;
 use crate::candidates::{spans, split_with};
 use crate::dependence::dependence;
-use crate::edge::{TaskRef, facts as edge_facts, meeting, reports};
+use crate::edge::{meeting, reports};
 use crate::error::PlanError;
 use crate::estimate::Nest;
+use crate::facts::{TaskRef, facts as edge_facts};
 use crate::grouping::{on_their_own, signals};
-use crate::numbered::Ways;
 use crate::order::program_order;
 use crate::placement::{Placement, by_completion};
 use crate::plan::{Body, CallClass, PassReport, Plan, Traffic};
-use crate::planner::{Planner, Report, in_blocks, sources, undivided};
+use crate::planner::{Divided, Planner, Report, in_blocks, sources, undivided};
 use crate::remaining::Left;
 use crate::scope::{Key, Scope, Split, identity};
 use crate::stages::take_apart;
+use crate::ways::Ways;
 use multigrain_machine::{Wire, format_time};
 use multigrain_program::{CallShape, Tunable, Tunables};
 use rustc_hash::FxHashMap;
@@ -48,16 +49,6 @@ const GRAIN_MAX: u64 = 64;
 
 /// Groups whose ends are predicted to differ by less are done together.
 const TOGETHER: f64 = 0.01;
-
-/// How a call is divided.
-#[derive(Clone)]
-pub(crate) struct Divided {
-    tunables: Tunables,
-    /// Predicted time, in seconds.
-    seconds: f64,
-    /// Calls that are made of it.
-    calls: usize,
-}
 
 /// Calls with the time that each of them is predicted to take in each group, placed.
 struct Placed {

@@ -8,8 +8,8 @@
 //! 2019, arXiv 1908.09606). Among the choices that fit the one that takes least time counts; the walk that plans an edge
 //! (see [`crate::staging`]) knows the future and does at least as well.
 
-use crate::cost::{fragment_seconds, price, staging_seconds, stolen_fragment_seconds, transfer_seconds, unevenness};
-use crate::edge::{EdgeFacts, TaskRef};
+use crate::cost::{price, staging_seconds, stolen_fragment_seconds, transfer_seconds, unevenness};
+use crate::facts::{EdgeFacts, TaskRef, fragment_seconds};
 use multigrain_program::notation::Dimension;
 use multigrain_program::{Access, CallShape, Shape};
 use smallvec::SmallVec;

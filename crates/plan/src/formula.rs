@@ -1,7 +1,8 @@
 //! The choice of tunables where the cost of a nest of loops is a formula ([`crate::estimate`]): all nests of some orders are
 //! looked at, the best are refined, the most promising planned.
 
-use crate::candidates::{CLOSE, Candidate, FINALISTS, LEANEST, combinations, finals, in_parallel};
+use crate::candidates::{Candidate, FINALISTS, LEANEST, combinations, finals, in_parallel};
+use crate::cost::CLOSE;
 use crate::estimate::{FRIENDLY, Loop, Nest};
 use crate::rules::Movable;
 use crate::scope::Scope;

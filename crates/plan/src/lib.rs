@@ -15,6 +15,7 @@ mod division;
 mod edge;
 mod error;
 mod estimate;
+mod facts;
 mod formula;
 mod grouping;
 mod loops;
@@ -36,13 +37,15 @@ mod stages;
 mod staging;
 mod steps;
 pub mod testing;
+mod ways;
 
 pub use error::{Enough, PlanError};
 pub use mapping::Mapping;
-pub use numbered::{Numbered, OtherWays, Ways, hash_calls};
+pub use numbered::{Numbered, hash_calls};
 pub use plan::{
     Body, CallClass, ChildPlan, Op, PassReport, Places, Plan, Slot, SourceCall, TEMPORARY_ALIGN_BYTES, Traffic,
 };
 pub use planner::{PlanOptions, Planner};
 pub use remaining::{Left, Stored, without};
 pub use report::{EdgeTraffic, MemoryUse};
+pub use ways::{OtherWays, Ways};

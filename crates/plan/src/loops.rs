@@ -1,6 +1,6 @@
 //! Loops of a list of calls: how often they turn, and how they are taken apart into those of parts and those inside of one.
 
-use crate::edge::TaskRef;
+use crate::facts::TaskRef;
 use crate::scope::Lying;
 use multigrain_program::{CallShape, Tunables};
 

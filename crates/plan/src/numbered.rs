@@ -9,57 +9,12 @@ use crate::plan::SourceCall;
 use crate::scope::{Key, Scope, Split, identity, split};
 use crate::stages::take_apart;
 use crate::steps::together;
-use multigrain_program::{ArrayDecl, Call, CallShape, DynTask, Program, SplitError, Tunables};
+use crate::ways::{OtherWays, Ways};
+use multigrain_program::{ArrayDecl, Call, CallShape, DynTask, Program, Tunables};
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
+
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-
-/// How the calls of a program were split at the root edge. Each decision stands once, where its task and shape come first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ways {
-    /// For each task with stages: its name, and whether it was taken apart.
-    apart: Vec<(String, bool)>,
-    /// For each chain of steps: the name of its task, and how many are taken together.
-    #[serde(default)]
-    together: Vec<(String, u64)>,
-    /// For each task that was split: its name and its tunables, in their order.
-    blocks: Vec<(String, Vec<(String, u64)>)>,
-}
-
-/// The ways of a program do not fit it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
-pub struct OtherWays {
-    /// In which.
-    pub why: String,
-}
-
-impl From<SplitError> for OtherWays {
-    fn from(error: SplitError) -> OtherWays {
-        OtherWays { why: error.to_string() }
-    }
-}
-
-impl Ways {
-    pub(crate) fn note_apart(&mut self, task: &str, apart: bool) {
-        self.apart.push((task.to_owned(), apart));
-    }
-
-    pub(crate) fn note_together(&mut self, task: &str, steps: u64) {
-        self.together.push((task.to_owned(), steps));
-    }
-
-    /// Every step is a call of its own.
-    pub(crate) fn note_single(&mut self) {
-        self.together.iter_mut().for_each(|(_, steps)| *steps = 1);
-    }
-
-    pub(crate) fn note_blocks(&mut self, task: &str, tunables: &Tunables) {
-        let values = tunables.iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        self.blocks.push((task.to_owned(), values));
-    }
-}
 
 /// The numbered calls of a program.
 pub struct Numbered {

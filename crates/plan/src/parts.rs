@@ -12,15 +12,15 @@
 //! The price is that nothing stays in the child from one part to the next and nothing is fetched ahead across. Parts are as
 //! large as lists may be long, so that is once in thousands of calls.
 
-use crate::edge::EdgeFacts;
 use crate::error::PlanError;
+use crate::facts::EdgeFacts;
 use crate::loops::{Hint, clipped, outer, turns};
-use crate::numbered::Ways;
 use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall};
 use crate::planner::{Planner, Report, in_blocks, sources, undivided};
 use crate::scope::{Key, Lying, Scope, Split, identity, split};
 use crate::search::too_many;
 use crate::stages::take_apart;
+use crate::ways::Ways;
 use multigrain_program::{Arg, Call, Tunables};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;

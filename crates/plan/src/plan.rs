@@ -3,7 +3,7 @@
 //! A plan is relative: its arrays are the arrays of a program or the arguments of one call, as they lie in the parent
 //! memory. So one plan serves every call of the same shape.
 
-use crate::numbered::Ways;
+use crate::ways::Ways;
 use multigrain_machine::Driver;
 use multigrain_program::{Arg, Args, ArrayDecl, Call, CallShape, DynTask, Role, Scalars, Tunables};
 use std::collections::BTreeMap;

@@ -1,21 +1,21 @@
 //! The planner: runs the passes for every edge from the root down and caches plans by shape.
 
 use crate::cost::SLOWER_UNDIVIDED;
-use crate::division::Divided;
-use crate::edge::{Draft, EdgeFacts, Overflow, TaskRef, draft, facts as edge_facts};
+use crate::edge::{Draft, Overflow, draft};
 use crate::error::{Enough, PlanError};
 use crate::estimate::Kept;
+use crate::facts::{EdgeFacts, TaskRef, facts as edge_facts};
 use crate::loops::{Hint, PART_LISTED_MIN, turns};
 use crate::mapping::Mapping;
-use crate::numbered::Ways;
 use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall, Traffic};
 use crate::remaining::Left;
 use crate::rooms::kept;
 use crate::scope::{Key, Lying, Scope, Split, identity, split};
 use crate::search::{choose, like, too_many};
-use crate::stages::{reason, take_apart};
+use crate::stages::take_apart;
 use crate::staging::DoesNotFit;
 use crate::steps::{count, together};
+use crate::ways::Ways;
 use multigrain_machine::{Branch, Layout, Machine, MemoryId, approximate_bytes, readable_bytes};
 use multigrain_program::{ArrayDecl, Call, CallShape, Program, Role, Tunables};
 use rustc_hash::FxHashMap;
@@ -636,4 +636,44 @@ impl<'m> Planner<'m> {
         let machine = self.machine.name.clone();
         PlanError::OneMemory { machine, memory: self.machine.memory(self.machine.root()).name.clone() }
     }
+}
+
+/// Why a call has to be taken apart on an edge, if it has to be.
+pub(crate) fn reason(
+    planner: &mut Planner<'_>,
+    facts: &EdgeFacts<'_>,
+    task: &Arc<dyn multigrain_program::DynTask>,
+    shape: &CallShape,
+) -> Result<Option<String>, PlanError> {
+    let child = planner.memory_name(facts.child);
+    match planner.tunables(facts, task, shape) {
+        Ok(tunables) => {
+            if turns(task, shape, &tunables) > facts.listed_max {
+                return Ok(None);
+            }
+            let calls = task.split(shape, &tunables)?.len();
+            let idle = calls < facts.children;
+            Ok(idle
+                .then(|| format!("its {calls} blocks would leave some of {} x {child} without work", facts.children)))
+        }
+        Err(PlanError::DoesNotFit { tile, need, capacity, .. }) => {
+            let bytes: u64 =
+                task.params().iter().zip(&shape.shapes).map(|(p, s)| s.elements() * p.element.size_bytes()).sum();
+            Ok(Some(format!(
+                "of its {} the smallest block ({tile}) takes {need}, {child} holds {capacity}",
+                readable_bytes(bytes)
+            )))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// How a call is divided.
+#[derive(Clone)]
+pub(crate) struct Divided {
+    pub(crate) tunables: Tunables,
+    /// Predicted time, in seconds.
+    pub(crate) seconds: f64,
+    /// Calls that are made of it.
+    pub(crate) calls: usize,
 }

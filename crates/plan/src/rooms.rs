@@ -7,8 +7,8 @@
 //! nothing lies in pieces, and what one parameter fetches ahead never makes blocks of another leave.
 
 use crate::dependence::Dependence;
-use crate::edge::EdgeFacts;
 use crate::estimate::{Kept, Loop, Nest};
+use crate::facts::EdgeFacts;
 use crate::scope::{Scope, Split};
 use multigrain_program::{Call, Tunables};
 use smallvec::SmallVec;

@@ -7,9 +7,9 @@
 
 use crate::candidates::{Candidate, as_counted, combinations, finals, in_parallel, spans, split_with, thinned, values};
 use crate::cost::{UNEVEN, moving_seconds, staging_seconds, stolen_seconds, transfer_seconds, unevenness};
-use crate::edge::{EdgeFacts, TaskRef};
 use crate::error::{Enough, PlanError};
 use crate::estimate::Nest;
+use crate::facts::{EdgeFacts, TaskRef};
 use crate::formula::{Unfit, by_formula};
 use crate::loops::turns;
 use crate::mapping::Mapping;

@@ -4,13 +4,9 @@
 //! have different shapes. Every stage moves the arrays once more over an edge that copies, so a call stays whole where a
 //! block of it fits. It is taken apart where none does, or where it would leave children of the edge without work.
 
-use crate::edge::{EdgeFacts, TaskRef};
-use crate::error::PlanError;
-use crate::loops::turns;
+use crate::facts::TaskRef;
 use crate::plan::PassReport;
-use crate::planner::Planner;
 use crate::scope::{Scope, identity};
-use multigrain_machine::readable_bytes;
 use multigrain_program::{Arg, Call, CallShape, SplitError, SplitProblem, SubCall};
 use std::sync::Arc;
 
@@ -85,34 +81,4 @@ fn within(stage: &SubCall, call: &Call) -> Call {
         Arg { array: outer.array, region: region.within(&outer.region) }
     };
     Call { task: 0, args: stage.args.iter().map(arg).collect(), scalars: stage.scalars.clone() }
-}
-
-/// Why a call has to be taken apart on an edge, if it has to be.
-pub(crate) fn reason(
-    planner: &mut Planner<'_>,
-    facts: &EdgeFacts<'_>,
-    task: &Arc<dyn multigrain_program::DynTask>,
-    shape: &CallShape,
-) -> Result<Option<String>, PlanError> {
-    let child = planner.memory_name(facts.child);
-    match planner.tunables(facts, task, shape) {
-        Ok(tunables) => {
-            if turns(task, shape, &tunables) > facts.listed_max {
-                return Ok(None);
-            }
-            let calls = task.split(shape, &tunables)?.len();
-            let idle = calls < facts.children;
-            Ok(idle
-                .then(|| format!("its {calls} blocks would leave some of {} x {child} without work", facts.children)))
-        }
-        Err(PlanError::DoesNotFit { tile, need, capacity, .. }) => {
-            let bytes: u64 =
-                task.params().iter().zip(&shape.shapes).map(|(p, s)| s.elements() * p.element.size_bytes()).sum();
-            Ok(Some(format!(
-                "of its {} the smallest block ({tile}) takes {need}, {child} holds {capacity}",
-                readable_bytes(bytes)
-            )))
-        }
-        Err(error) => Err(error),
-    }
 }

@@ -10,8 +10,8 @@
 //! between go to arrays of the chain that are overwritten anyway, in turns, so that no pass writes what it reads.
 
 use crate::cost::repeated;
-use crate::edge::{EdgeFacts, TaskRef};
 use crate::estimate::{Loop, Nest};
+use crate::facts::{EdgeFacts, TaskRef};
 use crate::formula::{Looked, refine};
 use crate::plan::PassReport;
 use crate::scope::{Scope, identity};

@@ -1,8 +1,8 @@
 //! Where a plan is wrong.
 
-use super::problem::Problem;
+use super::problem::{BlockName, Problem};
 use crate::plan::{Op, Plan};
-use multigrain_program::{Arg, ArrayDecl, Region};
+use multigrain_program::Arg;
 use std::fmt;
 
 /// A plan that does not do what its calls mean: where, and why.
@@ -30,23 +30,6 @@ pub struct Site {
     pub task: Option<String>,
     /// The block concerned.
     pub block: Option<BlockName>,
-}
-
-/// A region of a named array.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockName {
-    /// Name of the array.
-    pub array: String,
-    /// Which part of it.
-    pub region: Region,
-}
-
-impl BlockName {
-    pub(super) fn new(arrays: &[ArrayDecl], arg: &Arg) -> BlockName {
-        let array =
-            arrays.get(arg.array as usize).map_or_else(|| format!("array {}", arg.array), |array| array.name.clone());
-        BlockName { array, region: arg.region }
-    }
 }
 
 impl fmt::Display for BlockName {

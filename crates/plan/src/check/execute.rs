@@ -5,9 +5,9 @@
 //! depend on data, so when no two accesses of the parent memory race, every execution shows the same versions as this one.
 
 use super::cells::Cells;
-use super::error::{BlockName, CheckError};
+use super::error::CheckError;
 use super::order::{Clocks, History, Point};
-use super::problem::{BlockedWait, Direction, Problem, Version};
+use super::problem::{BlockName, BlockedWait, Direction, Problem, Version};
 use super::scope::Scope;
 use super::staging::Transfers;
 use crate::plan::{Op, Places, Plan};

@@ -25,8 +25,8 @@ mod scope;
 mod splits;
 mod staging;
 
-pub use error::{BlockName, CheckError, Site};
-pub use problem::{BlockedWait, Direction, Problem, Version};
+pub use error::{CheckError, Site};
+pub use problem::{BlockName, BlockedWait, Direction, Problem, Version};
 pub use report::{CheckReport, EdgeReport};
 
 use self::splits::splits;

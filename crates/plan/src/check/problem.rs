@@ -1,10 +1,26 @@
 //! The kinds of things a plan can get wrong.
 
-use super::error::BlockName;
 use crate::plan::Traffic;
 use multigrain_machine::Driver;
-use multigrain_program::{Region, Shape};
+use multigrain_program::{Arg, ArrayDecl, Region, Shape};
 use std::fmt;
+
+/// A region of a named array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockName {
+    /// Name of the array.
+    pub array: String,
+    /// Which part of it.
+    pub region: Region,
+}
+
+impl BlockName {
+    pub(super) fn new(arrays: &[ArrayDecl], arg: &Arg) -> BlockName {
+        let array =
+            arrays.get(arg.array as usize).map_or_else(|| format!("array {}", arg.array), |array| array.name.clone());
+        BlockName { array, region: arg.region }
+    }
+}
 
 /// Which call an element's content comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The meaning of a plan: which version of each cell every call must see, found from its calls alone.
 
 use super::cells::{Blocks, Cells, Lists};
-use super::error::{BlockName, CheckError};
-use super::problem::Problem;
+use super::error::CheckError;
+use super::problem::{BlockName, Problem};
 use crate::plan::Plan;
 use multigrain_program::{Access, Arg, CallShape, Param, Region, Role};
 

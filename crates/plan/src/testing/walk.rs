@@ -1,7 +1,7 @@
 //! What the cost walk says of a plan.
 
 use crate::cost::children_seconds;
-use crate::edge::facts;
+use crate::facts::facts;
 use crate::plan::Plan;
 use multigrain_machine::{Layout, Machine};
 
