@@ -11,9 +11,10 @@ mod scheduler;
 
 use crate::time::Time;
 pub use class::Class;
+use fair::Pick;
 pub use fair::{Fair, Features};
+use scheduler::RunQueue;
 pub use scheduler::Scheduler;
-use scheduler::{Pick, RunQueue};
 
 /// A host of a [`crate::Simulation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

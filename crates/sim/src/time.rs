@@ -1,5 +1,6 @@
 //! Virtual time: whole picoseconds.
 
+use multigrain_trace::Tick;
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul, Sub};
@@ -94,4 +95,9 @@ impl fmt::Display for Time {
         let (scale, unit) = units.into_iter().find(|(scale, _)| ps >= *scale).unwrap_or((1.0, "ps"));
         write!(f, "{} {unit}", ps / scale)
     }
+}
+
+/// As traces have it.
+pub(crate) fn tick(time: Time) -> Tick {
+    Tick(time.ps())
 }

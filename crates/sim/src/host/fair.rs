@@ -5,7 +5,7 @@
 //! All hardware threads of a host are one domain. Which of them a thread goes to is in [`super::placement`].
 
 use super::class::{Class, WEIGHT_USUAL};
-use super::scheduler::Pick;
+
 use crate::time::Time;
 use std::collections::BTreeSet;
 
@@ -326,4 +326,10 @@ impl FairQueues {
 /// Virtual time of so much real time at a weight, picoseconds.
 fn scaled(ps: u64, weight: u64) -> i64 {
     (u128::from(ps) * u128::from(WEIGHT_USUAL) / u128::from(weight.max(1))) as i64
+}
+
+/// A thread gets a hardware thread.
+pub(super) struct Pick {
+    pub(super) cpu: usize,
+    pub(super) thread: u32,
 }

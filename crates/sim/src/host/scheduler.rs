@@ -1,7 +1,7 @@
 //! How an operating system shares hardware threads: which thread next, and when to look again.
 
 use super::class::Class;
-use super::fair::{Fair, FairQueues};
+use super::fair::{Fair, FairQueues, Pick};
 use crate::time::Time;
 use std::collections::VecDeque;
 
@@ -26,12 +26,6 @@ pub(super) enum RunQueue {
     Turns { quantum: Option<Time>, waiting: VecDeque<u32> },
     /// A queue for each hardware thread.
     Fair(FairQueues),
-}
-
-/// A thread gets a hardware thread.
-pub(super) struct Pick {
-    pub(super) cpu: usize,
-    pub(super) thread: u32,
 }
 
 impl RunQueue {

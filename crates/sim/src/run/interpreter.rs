@@ -8,10 +8,10 @@ mod steps;
 
 use super::RunError;
 use super::hardware::Hardware;
-use super::record::tick;
+
 use crate::network::LinkId;
 use crate::simulation::Simulation;
-use crate::time::Time;
+use crate::time::{Time, tick};
 use broadcast::Messages;
 use execution::{Execution, Frame, Parent, Parts};
 use facts::Facts;

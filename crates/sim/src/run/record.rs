@@ -1,13 +1,9 @@
 //! What is recorded of a simulated run: the same as of a measured one.
 
 use super::interpreter::Interpreter;
-use crate::time::Time;
+use crate::time::{Time, tick};
 use multigrain_plan::Plan;
-use multigrain_trace::{Flow, Idleness, Kind, Recorder, Tick};
-
-pub(super) fn tick(time: Time) -> Tick {
-    Tick(time.ps())
-}
+use multigrain_trace::{Flow, Idleness, Kind, Recorder};
 
 impl Interpreter<'_> {
     /// A child began a part that `leader` handed out at `since`.

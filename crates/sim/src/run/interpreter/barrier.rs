@@ -4,9 +4,8 @@
 //! The children of one memory are a flat group; those of different memories never meet in one plan, so a group of several
 //! domains does not arise.
 
-use super::super::record::tick;
 use super::{Event, Interpreter};
-use crate::time::Time;
+use crate::time::{Time, tick};
 use multigrain_schedule::choice::Table;
 use multigrain_schedule::{Kind, Operation, Registers, Request, Schedules, Step, Topology, schedules};
 use multigrain_trace::{BARRIER_SIGNAL, Idleness, Kind as RecordKind};

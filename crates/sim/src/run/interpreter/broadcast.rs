@@ -3,9 +3,8 @@
 //! Each child counts the rounds of all broadcasts, as the team does. What it offers, and what it has taken, others find one
 //! latency of the edge later. Bytes go from one child's memory to another's over the ports of both.
 
-use super::super::record::tick;
 use super::{Event, Interpreter};
-use crate::time::Time;
+use crate::time::{Time, tick};
 use multigrain_plan::cost::{BROADCAST_BUFFER_BYTES, broadcast_algorithm};
 use multigrain_schedule::choice::Table;
 use multigrain_schedule::{Operation, Request, Ring, Schedules, Step, Topology, schedules};
