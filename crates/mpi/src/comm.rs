@@ -28,6 +28,19 @@ pub(crate) struct Flight {
 /// MPI counts bytes of a message in an `int`: longer ones go as several.
 const MESSAGE_BYTES_MAX: usize = 1 << 30;
 
+impl Mpi {
+    /// All ranks, in a communicator of one's own: what is sent in it meets nobody else's messages. Collective.
+    ///
+    /// # Errors
+    /// What MPI refuses.
+    pub fn world(&self) -> Result<Comm<'_>, MpiError> {
+        Comm::kept("all ranks cannot be had", |kept| {
+            // SAFETY: null means all ranks; MPI is running as long as `self` lives.
+            unsafe { ffi::mg_comm_again(std::ptr::null_mut(), kept) }
+        })
+    }
+}
+
 impl<'mpi> Comm<'mpi> {
     pub(crate) fn kept(
         what: &'static str,

@@ -1,6 +1,5 @@
 //! The beginning and the end of MPI in a process.
 
-use crate::comm::Comm;
 use crate::{MpiError, ffi};
 use std::io::Write;
 use std::marker::PhantomData;
@@ -67,17 +66,6 @@ impl Mpi {
     /// Ends the run on all ranks, after a message: what a rank has to do that cannot go on while others may wait for it.
     pub fn fail(&self, why: &str) -> ! {
         end(&format!("{why} (node {})", self.node_name()))
-    }
-
-    /// All ranks, in a communicator of one's own: what is sent in it meets nobody else's messages. Collective.
-    ///
-    /// # Errors
-    /// What MPI refuses.
-    pub fn world(&self) -> Result<Comm<'_>, MpiError> {
-        Comm::kept("all ranks cannot be had", |kept| {
-            // SAFETY: null means all ranks; MPI is running as long as `self` lives.
-            unsafe { ffi::mg_comm_again(std::ptr::null_mut(), kept) }
-        })
     }
 }
 
