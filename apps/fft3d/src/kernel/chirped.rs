@@ -8,8 +8,7 @@
 
 use super::Dft;
 use super::butterfly::Complex;
-use super::compiled::Compiled;
-use super::pass::{Packed, Place};
+use super::pass::{Compiled, Packed, Place};
 use super::twiddle::cos_sin;
 use multigrain_simd::Lanes;
 

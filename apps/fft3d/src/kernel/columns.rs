@@ -6,8 +6,7 @@
 use super::Dft;
 use super::butterfly::Complex;
 use super::chirped::chirped;
-use super::compiled::Compiled;
-use super::pass::{Final, Packed, Place, Strided};
+use super::pass::{Compiled, Final, Packed, Place, Strided};
 use multigrain_simd::Lanes;
 
 /// Neighbouring columns that are transformed.

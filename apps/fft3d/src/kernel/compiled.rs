@@ -1,24 +1,10 @@
 //! The passes compiled for each instruction set, once, however many places call them.
 
 use super::columns::{self, Columns};
-use super::pass::{Final, Packed, Place, Shape, Strided, pass};
+use super::pass::{Compiled, Final, Packed, Place, Shape, Strided, pass};
 use super::rows::{self, Rows};
 use super::{Dft, Pass};
 use multigrain_simd::{Isa, Lanes};
-
-/// The passes of one instruction set. Numbers are how many sub-transforms lie in a vector: 1 in columns.
-///
-/// All of them need what [`pass`] needs.
-pub(super) struct Compiled<V: Lanes> {
-    /// From an array into a buffer.
-    pub(super) first: unsafe fn(&Dft, &Pass, Strided<V>, Packed),
-    /// From buffer to buffer.
-    pub(super) middle: unsafe fn(&Dft, &Pass, usize, Packed, Packed),
-    /// From a buffer into an array.
-    pub(super) last: unsafe fn(&Dft, &Pass, usize, Packed, Strided<V>),
-    /// From a buffer into an array, as final results.
-    pub(super) finish: unsafe fn(&Dft, &Pass, Packed, Final<V>),
-}
 
 /// Runs one pass of any radix.
 ///

@@ -6,6 +6,7 @@
 //! `exp(-2 pi i j k / (R m))`. After the last pass, where m = 1, the elements are in their natural order.
 
 use super::butterfly::{Complex, butterfly};
+use super::{Dft, Pass};
 use multigrain_simd::Lanes;
 
 // Loops over indices instead of closures: what is not inlined by force would be compiled without the instruction set.
@@ -167,4 +168,18 @@ pub(super) unsafe fn pass<V: Lanes, const R: usize>(shape: &Shape, from: impl Pl
             j += 1;
         }
     }
+}
+
+/// The passes of one instruction set. Numbers are how many sub-transforms lie in a vector: 1 in columns.
+///
+/// All of them need what [`pass`] needs.
+pub(super) struct Compiled<V: Lanes> {
+    /// From an array into a buffer.
+    pub(super) first: unsafe fn(&Dft, &Pass, Strided<V>, Packed),
+    /// From buffer to buffer.
+    pub(super) middle: unsafe fn(&Dft, &Pass, usize, Packed, Packed),
+    /// From a buffer into an array.
+    pub(super) last: unsafe fn(&Dft, &Pass, usize, Packed, Strided<V>),
+    /// From a buffer into an array, as final results.
+    pub(super) finish: unsafe fn(&Dft, &Pass, Packed, Final<V>),
 }

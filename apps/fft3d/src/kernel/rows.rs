@@ -8,8 +8,7 @@
 use super::Dft;
 use super::butterfly::{Complex, butterfly};
 use super::chirped::chirped;
-use super::compiled::Compiled;
-use super::pass::{Packed, Place, Strided};
+use super::pass::{Compiled, Packed, Place, Strided};
 use multigrain_simd::Lanes;
 
 /// The radix of the first pass of rows that are not transposed as a whole.
