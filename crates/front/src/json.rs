@@ -1,8 +1,6 @@
 //! One JSON object for programs that read. Keys are stable; sizes are in bytes, times in seconds.
 
-use crate::plan::Prepared;
-use crate::report::fastest_and_slowest;
-use crate::run::Finished;
+use crate::report::{Finished, Prepared, fastest_and_slowest};
 use multigrain::ranks::OfRank;
 use multigrain::rooms::plan::check::CheckReport;
 use multigrain::{EdgeTraffic, Machine, MemoryUse, main_memory};

@@ -2,21 +2,11 @@
 
 use crate::application::Request;
 use crate::args::PlanArgs;
+use crate::report::Prepared;
 use crate::{json, report};
-use multigrain::app::AppJob;
-use multigrain::rooms::plan::check::{CheckReport, check, edge_rules};
-use multigrain::{Options, Planned, Runtime};
+use multigrain::rooms::plan::check::{check, edge_rules};
+use multigrain::{Options, Runtime};
 use multigrain_console::{Bar, Failure, print};
-
-/// A plan with what the reports need besides.
-pub(crate) struct Prepared<'a> {
-    /// What was planned.
-    pub(crate) app: &'a AppJob,
-    /// Its plan.
-    pub(crate) planned: &'a Planned,
-    /// What the checker looked at, if it was asked.
-    pub(crate) verified: Option<CheckReport>,
-}
 
 /// Plans an application and reports; starts nothing.
 pub(crate) fn plan(args: &PlanArgs, request: &Request) -> Result<(), Failure> {

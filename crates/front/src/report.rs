@@ -1,14 +1,66 @@
 //! Reports for people: short, aligned, the most important first.
 
-use crate::plan::Prepared;
-use crate::run::Finished;
+use multigrain::app::{AppJob, Checked};
 use multigrain::ranks::OfRank;
 use multigrain::rooms::machine::{MemoryId, approximate_bytes, approximate_time};
 use multigrain::rooms::plan::check::CheckReport;
-use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Wire, main_memory};
+use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Planned, Wire, main_memory};
 use multigrain_console::table;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+
+/// What the reports need of a run, measured or simulated.
+pub(crate) struct Finished<'a> {
+    /// What was run.
+    pub(crate) app: &'a AppJob,
+    /// The machine, from the memory down in which the arrays lay.
+    pub(crate) machine: &'a Machine,
+    /// Seconds from the first step to the last.
+    pub(crate) seconds: f64,
+    /// Where the time went.
+    pub(crate) breakdown: &'a Breakdown,
+    /// Bytes over every edge.
+    pub(crate) edges: &'a [EdgeTraffic],
+    /// Floating-point operations.
+    pub(crate) flops: f64,
+    /// How files were reached; `simulated` if there were none.
+    pub(crate) io: &'a str,
+    /// Whether an interrupted run was continued.
+    pub(crate) resumed: bool,
+    /// Whether times are predicted.
+    pub(crate) simulated: bool,
+    /// Peak resident size of the process when the run ended, in bytes; for a simulation what it would be of the arrays
+    /// and the plan.
+    pub(crate) peak_rss_bytes: u64,
+    /// What the run was on each rank, where there were several.
+    pub(crate) ranks: &'a [OfRank],
+    /// What the application did with the results, if anything.
+    pub(crate) after: Option<Afterwards>,
+    /// The comparison with the reference, if it was asked for.
+    pub(crate) checked: Option<Checked>,
+    /// Whether an interrupted run was to be continued.
+    pub(crate) resume_asked: bool,
+}
+
+/// Work on the results of a run, such as drawing a picture: no part of the program, so of neither its time nor its plan.
+pub(crate) struct Afterwards {
+    /// How long it took, in seconds.
+    pub(crate) seconds: f64,
+    /// Peak resident size of the process when it ended, in bytes.
+    pub(crate) peak_rss_bytes: u64,
+    /// What was found, in words.
+    pub(crate) found: Option<String>,
+}
+
+/// A plan with what the reports need besides.
+pub(crate) struct Prepared<'a> {
+    /// What was planned.
+    pub(crate) app: &'a AppJob,
+    /// Its plan.
+    pub(crate) planned: &'a Planned,
+    /// What the checker looked at, if it was asked.
+    pub(crate) verified: Option<CheckReport>,
+}
 
 /// The ranks whose workers were the shortest and the longest time in leaves, all workers together. They begin and end at the same time, so this tells
 /// who waited for whom.

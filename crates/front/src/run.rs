@@ -2,11 +2,11 @@
 
 use crate::application::Request;
 use crate::args::RunArgs;
+use crate::report::{Afterwards, Finished};
 use crate::{json, report};
-use multigrain::app::{AppJob, Checked};
-use multigrain::ranks::OfRank;
+use multigrain::app::Checked;
 use multigrain::rooms::trace::{Spill, Trace};
-use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Progress, Runtime, Settings, is_beside, whole};
+use multigrain::{Job, Progress, Runtime, Settings, is_beside, whole};
 use multigrain_console::Bar;
 use multigrain_console::Interrupt;
 use multigrain_console::print;
@@ -14,49 +14,6 @@ use multigrain_console::{Failure, say};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
 use std::time::Instant;
-
-/// What the reports need of a run, measured or simulated.
-pub(crate) struct Finished<'a> {
-    /// What was run.
-    pub(crate) app: &'a AppJob,
-    /// The machine, from the memory down in which the arrays lay.
-    pub(crate) machine: &'a Machine,
-    /// Seconds from the first step to the last.
-    pub(crate) seconds: f64,
-    /// Where the time went.
-    pub(crate) breakdown: &'a Breakdown,
-    /// Bytes over every edge.
-    pub(crate) edges: &'a [EdgeTraffic],
-    /// Floating-point operations.
-    pub(crate) flops: f64,
-    /// How files were reached; `simulated` if there were none.
-    pub(crate) io: &'a str,
-    /// Whether an interrupted run was continued.
-    pub(crate) resumed: bool,
-    /// Whether times are predicted.
-    pub(crate) simulated: bool,
-    /// Peak resident size of the process when the run ended, in bytes; for a simulation what it would be of the arrays
-    /// and the plan.
-    pub(crate) peak_rss_bytes: u64,
-    /// What the run was on each rank, where there were several.
-    pub(crate) ranks: &'a [OfRank],
-    /// What the application did with the results, if anything.
-    pub(crate) after: Option<Afterwards>,
-    /// The comparison with the reference, if it was asked for.
-    pub(crate) checked: Option<Checked>,
-    /// Whether an interrupted run was to be continued.
-    pub(crate) resume_asked: bool,
-}
-
-/// Work on the results of a run, such as drawing a picture: no part of the program, so of neither its time nor its plan.
-pub(crate) struct Afterwards {
-    /// How long it took, in seconds.
-    pub(crate) seconds: f64,
-    /// Peak resident size of the process when it ended, in bytes.
-    pub(crate) peak_rss_bytes: u64,
-    /// What was found, in words.
-    pub(crate) found: Option<String>,
-}
 
 /// Runs an application and reports.
 pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {

@@ -2,7 +2,8 @@
 
 use crate::application::Request;
 use crate::args::SimArgs;
-use crate::run::{Finished, check_trace, check_trace_target};
+use crate::report::Finished;
+use crate::run::{check_trace, check_trace_target};
 use crate::{json, report};
 use multigrain::rooms::machine::approximate_time;
 use multigrain::rooms::trace::{Spill, Trace};
