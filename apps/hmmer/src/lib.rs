@@ -20,3 +20,4 @@ pub mod search;
 pub mod sequence;
 pub mod table;
 pub mod task;
+mod thresholds;

@@ -13,6 +13,7 @@ mod batch;
 mod chunk;
 mod combine;
 mod dispatch;
+mod layout;
 mod matrices;
 mod operand;
 mod ready;

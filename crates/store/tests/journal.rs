@@ -213,7 +213,7 @@ fn what_is_no_journal_is_neither_replaced_nor_removed() {
     let (scratch, disk) = (Scratch::new(), disk(BackendChoice::Pool));
     let path = scratch.path("j");
     std::fs::write(&path, "of somebody else").unwrap();
-    let refused = Journal::create(&disk, &path, TEXT).err().expect("it is no journal");
+    let refused = Journal::create(&disk, &path, TEXT).expect_err("it is no journal");
     assert!(matches!(refused, StoreError::NotAJournal { ours: false, .. }), "{refused}");
     Journal::remove_at(&disk, &path);
     assert_eq!(std::fs::read(&path).unwrap(), b"of somebody else");

@@ -24,7 +24,7 @@
 //! second kind.
 
 use crate::profile::{Exponential, null1};
-use crate::table::{Threshold, Thresholds};
+use crate::thresholds::{Threshold, Thresholds};
 
 /// ln(8/9): how much a reconstruction of envelopes that do not overlap can exceed Forward, but for their length.
 const GAIN: f64 = -0.117_783_035_656_383_46;

@@ -15,8 +15,9 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use crate::thresholds::{Threshold, Thresholds};
 pub use parse::{TableError, parse};
 pub use report::{write_report, write_report_header};
-pub use rows::{DomainRow, Named, Row, Rows, Scored, Threshold, Thresholds, rows};
+pub use rows::{DomainRow, Named, Row, Rows, Scored, rows};
 pub use stockholm::write_stockholm;
 pub use write::{Footer, write_domain_header, write_domains, write_footer, write_header, write_rows};

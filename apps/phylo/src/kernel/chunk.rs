@@ -1,5 +1,6 @@
 //! The memory of one chunk of patterns.
 
+use super::layout::Line;
 use super::{Constants, kernel_states};
 use crate::alignment::Patterns;
 use multigrain_simd::DOUBLES;
@@ -13,11 +14,6 @@ pub(super) const CHUNK_PATTERNS: usize = 64;
 pub fn chunk_patterns(states: usize) -> usize {
     if states > 4 { CHUNK_PATTERNS / 4 } else { CHUNK_PATTERNS }
 }
-
-/// Eight doubles on a cache line.
-#[derive(Debug, Clone, Copy)]
-#[repr(C, align(64))]
-pub(super) struct Line(pub(super) [f64; DOUBLES]);
 
 /// Products in the space of eigenvectors.
 #[derive(Debug, Clone, Default)]

@@ -1,7 +1,8 @@
 //! Kernels that make vectors: at a node from the two behind it, through a branch, and products in eigenvector space.
 
-use super::chunk::{CHUNK_PATTERNS, Line, Table};
-use super::operand::{Side, TILE};
+use super::chunk::{CHUNK_PATTERNS, Table};
+use super::layout::{Line, TILE};
+use super::operand::Side;
 use super::{Chunk, SCALE_FACTOR, SCALE_LN, SCALE_THRESHOLD};
 use multigrain_simd::{DOUBLES, Doubles};
 

@@ -1,8 +1,7 @@
 //! What kernels need of a model: transition matrices, tables of tips, coefficients of slopes, laid out as they read them.
 
-use super::chunk::Line;
 use super::kernel_states;
-use super::operand::{TILE, matrix_index};
+use super::layout::{Line, TILE, matrix_index};
 use crate::alignment::DataType;
 use crate::model::Model;
 use multigrain_simd::{DOUBLES, Doubles, Isa, dispatch};

@@ -1,16 +1,8 @@
 //! Operands of kernels, four states of eight patterns at a time.
 
 use super::Chunk;
-use super::chunk::Line;
+use super::layout::{Line, TILE};
 use multigrain_simd::{DOUBLES, Doubles};
-
-/// States that are computed together: four sums, so that the latency of a multiply-add is covered by two operands.
-pub(super) const TILE: usize = 4;
-
-/// Where entry (i, j) of a matrix of n states lies: `[i / 4][j][i % 4]`.
-pub(super) fn matrix_index(n: usize, i: usize, j: usize) -> usize {
-    (i / TILE * n + j) * TILE + i % TILE
-}
 
 /// A vector, seen through a matrix or not.
 pub(super) trait Side<V: Doubles, const N: usize> {

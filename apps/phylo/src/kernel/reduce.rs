@@ -1,8 +1,9 @@
 //! Kernels that end in sums over the patterns of a chunk: log-likelihoods and derivatives.
 
-use super::chunk::{CHUNK_PATTERNS, Line, Table};
+use super::chunk::{CHUNK_PATTERNS, Table};
 use super::combine::scaling;
-use super::operand::{Same, Side, TILE};
+use super::layout::{Line, TILE};
+use super::operand::{Same, Side};
 use super::{Chunk, SCALE_LN};
 use multigrain_simd::{DOUBLES, Doubles};
 
