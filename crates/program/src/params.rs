@@ -48,7 +48,8 @@ pub struct Param {
 /// A parameter that is read: elements `T`, `R` dimensions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Read<T, const R: usize>(PhantomData<T>);
-/// A parameter of which every element is written.
+/// A parameter of which every element is written. What a leaf leaves out holds whatever the memory held before, so that the result
+/// depends on the plan: what keeps some of its elements is an [`Update`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Write<T, const R: usize>(PhantomData<T>);
 /// A parameter that is read and written.
