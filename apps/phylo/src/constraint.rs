@@ -20,31 +20,18 @@ mod tests;
 
 use crate::copies::only;
 use crate::random::{Purpose, Random};
-use crate::tree::{HalfEdge, Newick, Tree};
-use std::collections::{HashMap, HashSet};
+use crate::tree::{HalfEdge, Newick, Taxa, Tree, TreeError};
+use std::collections::HashSet;
 
 /// Fewer taxa than this have one tree.
 const TAXA_MIN: usize = 4;
 
 /// A tree that is no constraint of these taxa. Places are line and column in its text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ConstraintError {
-    /// A tip that is no taxon.
-    #[error("line {}, column {}: taxon '{name}' is not in the alignment", place.0, place.1)]
-    Unknown {
-        /// As it is written.
-        name: String,
-        /// Line and column.
-        place: (usize, usize),
-    },
-    /// A tip that is there twice.
-    #[error("line {}, column {}: taxon '{name}' is in the tree twice", place.0, place.1)]
-    Twice {
-        /// As it is written.
-        name: String,
-        /// Line and column.
-        place: (usize, usize),
-    },
+    /// A tip that is no taxon, or is there twice.
+    #[error(transparent)]
+    Tip(#[from] TreeError),
     /// Too few taxa for any split.
     #[error("a constraint of {taxa} taxa leaves every tree possible: give at least four")]
     Few {
@@ -77,18 +64,12 @@ impl Constraint {
     pub fn new(newick: &Newick, names: &[String]) -> Result<Constraint, ConstraintError> {
         // Nodes with a single branch below them say nothing.
         let nodes = only(newick, &|_| true).nodes;
-        let taxon_of: HashMap<&str, usize> = names.iter().enumerate().map(|(t, n)| (n.as_str(), t)).collect();
         let mut node_of = vec![None; names.len()];
         // For each node the taxa below it.
         let mut below = vec![vec![0u64; names.len().div_ceil(64)]; nodes.len()];
+        let mut taxa_of = Taxa::new(names);
         for (i, node) in nodes.iter().enumerate().filter(|(_, node)| node.children.is_empty()) {
-            let (name, place) = (node.label.clone().unwrap_or_default(), node.place);
-            let Some(&taxon) = taxon_of.get(name.as_str()) else {
-                return Err(ConstraintError::Unknown { name, place });
-            };
-            if has(&below[0], taxon) {
-                return Err(ConstraintError::Twice { name, place });
-            }
+            let taxon = taxa_of.taxon(node)?;
             [0, i].iter().for_each(|&node| below[node][taxon / 64] |= 1 << (taxon % 64));
             node_of[taxon] = node.parent;
         }

@@ -18,6 +18,7 @@ mod splits;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use convert::Taxa;
 pub use convert::TreeError;
 pub use newick::{Newick, NewickError, NewickNode};
 pub use splits::Splits;

@@ -2,20 +2,11 @@
 
 use crate::job::Job;
 use multigrain_store::Journal;
+pub(crate) use multigrain_store::part_path;
 use multigrain_whole::followed;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3Default;
-
-/// What the name of a file ends with while it is written.
-const PART: &str = ".part";
-
-/// The name of a result while it is written.
-pub(crate) fn part_path(result: &Path) -> PathBuf {
-    let mut name = result.as_os_str().to_owned();
-    name.push(PART);
-    PathBuf::from(name)
-}
 
 /// The one name of a file in its folder, whichever way leads there: by `..`, by links, from another working directory.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
@@ -47,50 +38,53 @@ fn place_of(first: &Path) -> String {
     place
 }
 
-/// What the name of an array's second file ends with.
-pub(crate) const TWIN: &str = ".twin";
+/// The name of the second file of an array that lies in this one.
+fn twin_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".twin");
+    name.into()
+}
 
 /// A name for the second file of an array: beside the first one, which lies in the folder for scratch files unless it is a
 /// result's.
 pub(crate) fn twin_path(job: &Job, folder: &Path, array: usize) -> PathBuf {
     let sink = |array: usize| job.sinks.get(array).and_then(Option::as_ref).map(|sink| absolute(sink.path()));
     let first = || job.files_written().next().map(absolute).unwrap_or_default();
-    let mut name = sink(array).unwrap_or_else(|| scratch_path(&absolute(folder), &first(), array)).into_os_string();
-    name.push(TWIN);
-    name.into()
+    twin_of(&sink(array).unwrap_or_else(|| scratch_path(&absolute(folder), &first(), array)))
 }
 
 /// The names that a run makes beside a result before it is whole.
 pub(crate) fn names_beside(result: &Path) -> [PathBuf; 4] {
-    let mut twin = result.as_os_str().to_owned();
-    twin.push(TWIN);
     let journal = Journal::path_for(&absolute(result));
-    [part_path(result), part_path(Path::new(&twin)), Journal::new_path_for(&journal), journal]
+    [part_path(result), part_path(&twin_of(result)), Journal::new_path_for(&journal), journal]
 }
 
 /// Whether a run that writes a result has, makes or removes a file of this name on the way to it: what the result is while it is
-/// written, its second file, journals, arrays without a file of their own.
+/// written, its second file, journals, arrays without a file of their own, in whatever folder these lie.
 pub fn is_beside(result: &Path, other: &Path) -> bool {
     let result = absolute(&followed(result));
-    [absolute(other), absolute(&followed(other))].iter().any(|other| {
-        let name = |path: &Path| path.file_name().unwrap_or_default().as_encoded_bytes().to_vec();
-        let (result_name, other_name) = (name(&result), name(other));
-        let Some(rest) = other_name.strip_prefix(&*result_name).and_then(|rest| std::str::from_utf8(rest).ok()) else {
-            return false;
+    let beside = names_beside(&result);
+    let journal = Journal::path_for(&result);
+    let scratch = format!("{}.{}", result.file_name().unwrap_or_default().display(), place_of(&result));
+    let is_it = |other: &Path| {
+        let without = |path: &Path, whole: fn(&Path) -> PathBuf| {
+            let shorter = path.with_extension("");
+            if whole(&shorter) == path { shorter } else { path.to_owned() }
         };
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        if let Some(rest) = rest.strip_prefix(&*format!(".{}.", place_of(&result))) {
-            // In whatever folder these lie.
-            let array = rest.strip_suffix(PART).map(|rest| rest.strip_suffix(TWIN).unwrap_or(rest));
-            return array.is_some_and(is_number);
-        }
-        if directory_of(&result) != directory_of(other) {
-            return false;
-        }
-        let journal = rest.strip_suffix(".new").unwrap_or(rest).strip_prefix(".journal");
-        let of_rank = |rest: &str| rest.strip_prefix('.').is_some_and(is_number);
-        rest == PART || rest == [TWIN, PART].concat() || journal.is_some_and(|rest| rest.is_empty() || of_rank(rest))
-    })
+        let array = without(&without(other, part_path), twin_of);
+        beside.contains(&other.to_owned())
+            || is_numbered(&without(other, Journal::new_path_for), &journal)
+            || part_path(&without(other, part_path)) == other
+                && array.file_name().is_some_and(|name| is_numbered(Path::new(name), Path::new(&scratch)))
+    };
+    is_it(&absolute(other)) || is_it(&absolute(&followed(other)))
+}
+
+/// Whether a path is another with a point and a number behind it.
+fn is_numbered(path: &Path, of: &Path) -> bool {
+    let rest = path.as_os_str().as_encoded_bytes().strip_prefix(of.as_os_str().as_encoded_bytes());
+    let number = rest.and_then(|rest| rest.strip_prefix(b"."));
+    number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
 }
 
 /// The folder of a file.
@@ -101,6 +95,26 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_a_run_uses_are_known_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let result = folder.path().join("o.npy");
+        let elsewhere = scratch_path(Path::new("/elsewhere"), &result, 12);
+        let used = ["part", "twin.part", "journal", "journal.new", "journal.0", "journal.17.new"];
+        let used = used.map(|ending| folder.path().join(format!("o.npy.{ending}")));
+        for used in used.iter().chain(&[part_path(&elsewhere), part_path(&twin_of(&elsewhere))]) {
+            assert!(is_beside(&result, used), "{}", used.display());
+        }
+        let others =
+            ["new", "twin", "journal.", "journal.x", "journal.1x", "journal.1.old", "part.new", "journal.journal"];
+        let others = others.map(|ending| folder.path().join(format!("o.npy.{ending}")));
+        for other in
+            others.iter().chain(&[result.clone(), elsewhere, folder.path().join("p.npy.part"), "/o.npy.part".into()])
+        {
+            assert!(!is_beside(&result, other), "{}", other.display());
+        }
+    }
 
     #[test]
     fn whichever_way_leads_to_a_file_it_has_one_name() {

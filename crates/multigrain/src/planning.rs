@@ -495,7 +495,7 @@ fn edges(machine: &Machine, plan: &Plan, job: &Job) -> Vec<EdgeTraffic> {
                 let reaches = memory.edge.is_some_and(|edge| edge.sibling_bytes_per_second.is_some());
                 let together = if reaches { memory.count as u64 } else { 1 };
                 let bound = task.io_lower_bound(&call.shape(), memory.capacity_bytes.saturating_mul(together));
-                edge.lower_bound_bytes = bound.bytes_down + bound.bytes_up;
+                edge.lower_bound_bytes = bound.bytes_down.saturating_add(bound.bytes_up);
             }
         }
     } else if let Some(edge) = edges.first_mut()

@@ -20,6 +20,10 @@ enum Lie {
     Stages(u64),
     /// So many tunables, of which it uses one.
     Tunables(usize),
+    /// So many bytes of scratch memory.
+    Scratch(u64),
+    /// So many bytes that have to be moved each way.
+    Bound(u64),
 }
 
 /// y = y + 1, by a split that lies; every call that it makes is counted.
@@ -63,6 +67,13 @@ impl Task for Liar {
         };
         self.made.fetch_add(calls.len() as u64, Ordering::Relaxed);
         calls
+    }
+    fn scratch_bytes(&self, _: &CallShape, _: u64) -> u64 {
+        if let Lie::Scratch(bytes) = self.lie { bytes } else { 0 }
+    }
+    fn io_lower_bound(&self, _: &CallShape, _: u64) -> Option<IoBound> {
+        let Lie::Bound(bytes) = self.lie else { return None };
+        Some(IoBound { bytes_down: bytes, bytes_up: bytes })
     }
     fn leaf(&self, (mut y,): (ViewMut<'_, f32, 1>,), _: &mut LeafContext<'_>) {
         y.row_mut(&[]).iter_mut().for_each(|y| *y += 1.0);
@@ -120,6 +131,34 @@ fn lies_end_with_a_word_or_bounded_work() {
             let told = result.as_ref().is_err_and(|text| count == 50 && text.contains("liar is split into"));
             assert!(result.is_ok() || told, "{count} tunables on {machine}: {result:?}");
         }
+    }
+}
+
+/// Sizes near the largest number are large sizes, and not small ones.
+#[test]
+fn sums_of_sizes_end_at_the_largest_number() {
+    for machine in ["disk", "disk+local", "smp"] {
+        for bytes in [u64::MAX, u64::MAX - 63, u64::MAX / 2, 1 << 40] {
+            let (result, _) = planned(Lie::Scratch(bytes), "16 MiB", machine);
+            let text = result.expect_err("there is no such memory");
+            assert!(text.contains("does not fit"), "{bytes} on {machine}: {text}");
+        }
+        let (result, _) = planned(Lie::Bound(u64::MAX), "16 MiB", machine);
+        assert!(result.is_ok(), "{result:?}");
+    }
+    // Arrays of nearly as many bytes as there can be, of which there are several.
+    let mut program = Program::new();
+    let task = program.task(Liar { lie: Lie::Tunables(1), made: Arc::default() });
+    for number in 0..3 {
+        let y = program.array::<f32, 1>(&format!("y{number}"), [1 << 60], Role::InOut).unwrap();
+        program.call(task, (y.all(),), Scalars::new()).unwrap();
+    }
+    let job = Job::new("liar", program);
+    for memory_bytes in [None, Some(1 << 30)] {
+        let runtime = Runtime::new(Options { memory_bytes, ..Options::default() }).unwrap();
+        let refused = runtime.run(&job, Settings::default()).err().expect("no computer has so much room");
+        assert_eq!(refused.exit_status(), 2, "{refused}");
+        let _ = runtime.plan(&job);
     }
 }
 

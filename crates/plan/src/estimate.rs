@@ -214,7 +214,9 @@ impl<'a> Nest<'a> {
             let length = |(dimension, &extent): (&Dimension, &u64)| match *dimension {
                 Dimension::Whole => extent,
                 Dimension::Axis(axis) => lengths[axis].min(extent),
-                Dimension::Window { axis, reach, .. } => lengths[axis].saturating_add(reach.0 + reach.1).min(extent),
+                Dimension::Window { axis, reach, .. } => {
+                    lengths[axis].saturating_add(reach.0).saturating_add(reach.1).min(extent)
+                }
             };
             let dims: SmallVec<[u64; 4]> = p.dims.iter().zip(p.shape.dims()).map(length).collect();
             Shape::new(&dims)

@@ -328,7 +328,7 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
             .iter()
             .zip(&shape.shapes)
             .map(|(p, s)| (s.elements() * p.element.size_bytes()).next_multiple_of(align))
-            .sum();
+            .fold(0, u64::saturating_add);
         footprint = footprint.max(bytes);
         scratch = scratch.max(facts.scratch_bytes(&**task, shape));
     }
@@ -370,7 +370,8 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
                 stream = stream.min(loaded.next_multiple_of(align));
             }
         }
-        let overlaps = !facts.edge.driver.synchronous && footprint + stream + reserved <= facts.total_bytes;
+        let overlaps = !facts.edge.driver.synchronous
+            && footprint.saturating_add(stream).saturating_add(reserved) <= facts.total_bytes;
         let busy = busy + stolen;
         let staging = footprint + if overlaps { stream } else { 0 };
         moving += staging_seconds(facts.edge, (streaming * facts.edge.read_bytes_per_second) as u64, staging);

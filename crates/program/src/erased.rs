@@ -9,6 +9,9 @@ use std::any::TypeId;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+/// What an address space has: no plan has room for a leaf that asks for as much, and sums of what several ask for are numbers still.
+const SCRATCH_BYTES_MAX: u64 = 1 << 48;
+
 /// What a plan holds to is asked of the task once and kept, so that a task that says another thing each time is one task all the
 /// same. Calls that it makes, and scratch memory, are checked wherever they are used.
 pub(crate) struct Erased<T: Task> {
@@ -222,10 +225,11 @@ unsafe impl<T: Task> DynTask for Erased<T> {
     }
 
     fn scratch_bytes(&self, call: &CallShape, capacity_bytes: u64) -> u64 {
-        match self.spans() {
+        let asked = match self.spans() {
             None => self.task.scratch_bytes(call, capacity_bytes),
             Some(spans) => spans.scratch_bytes(call, capacity_bytes),
-        }
+        };
+        asked.min(SCRATCH_BYTES_MAX)
     }
 
     fn work(&self, call: &CallShape) -> Work {

@@ -39,6 +39,7 @@ pub use journal::{Journal, Record};
 pub use local::{LocalRules, LocalStore};
 pub use mapped::{SharedPlace, touched_bytes};
 pub use multigrain_program::ElementType;
+pub use naming::part_path;
 pub use npy::{ArrayHeader, HeaderError};
 pub use state::{FileState, program_hash};
 pub use transfer::{Direction, Fragment, Slack, Stride, TransferList};

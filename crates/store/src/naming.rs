@@ -17,3 +17,8 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
         _ => Path::new("."),
     }
 }
+
+/// The name of an output while it is written.
+pub fn part_path(final_path: &Path) -> PathBuf {
+    with_suffix(final_path, ".part")
+}

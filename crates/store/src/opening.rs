@@ -18,14 +18,12 @@ use crate::disk::{Context, Disk};
 use crate::error::{Errno, StoreError};
 use crate::faults::OperationKind;
 use crate::file::{Alignment, ArrayFile, OpenFile};
-use crate::naming::{directory_of, with_suffix};
+use crate::naming::{directory_of, part_path};
 use crate::npy::{self, HeaderError};
 use multigrain_program::ElementType;
 
 mod create;
 
-/// Suffix of an output that is not yet complete.
-pub(crate) const PART_SUFFIX: &str = ".part";
 /// Largest alignment for which direct I/O is used; the staging buffers hold whole blocks of this size.
 const ALIGNMENT_BYTES_MAX: u64 = 32 << 10;
 /// Unaligned writes are rounded to blocks of the file system, which is never smaller than this: ext4 serialises direct

@@ -65,6 +65,32 @@ fn others(more: usize) -> String {
     if more == 0 { String::new() } else { format!(" (nor are {more} others)") }
 }
 
+/// The taxa of an alignment, of which a tree names some, each once.
+pub(crate) struct Taxa<'a> {
+    taxon_of: HashMap<&'a str, usize>,
+    seen: Vec<bool>,
+}
+
+impl<'a> Taxa<'a> {
+    pub(crate) fn new(names: &'a [String]) -> Taxa<'a> {
+        let taxon_of = names.iter().enumerate().map(|(taxon, name)| (name.as_str(), taxon)).collect();
+        Taxa { taxon_of, seen: vec![false; names.len()] }
+    }
+
+    /// The taxon that a tip names.
+    ///
+    /// # Errors
+    /// It is none of them, or was named before.
+    pub(crate) fn taxon(&mut self, tip: &NewickNode) -> Result<usize, TreeError> {
+        let (name, place) = (tip.label.clone().unwrap_or_default(), tip.place);
+        match self.taxon_of.get(name.as_str()) {
+            None => Err(TreeError::Unknown { name, place }),
+            Some(&taxon) if std::mem::replace(&mut self.seen[taxon], true) => Err(TreeError::Twice { name, place }),
+            Some(&taxon) => Ok(taxon),
+        }
+    }
+}
+
 impl Tree {
     /// The unrooted tree of a Newick tree with one set of branch lengths. Tip t is the taxon `names[t]`. A root with two
     /// branches is dissolved. Branches without a length get `default_length`, or are refused where it is `None`.
@@ -72,24 +98,17 @@ impl Tree {
     /// # Errors
     /// Names that do not match, nodes that do not have three neighbours, lengths negative or missing.
     pub fn from_newick(newick: &Newick, names: &[String], default_length: Option<f64>) -> Result<Tree, TreeError> {
-        let taxon_of: HashMap<&str, usize> = names.iter().enumerate().map(|(i, n)| (n.as_str(), i)).collect();
-        let mut seen = vec![false; names.len()];
+        let mut taxa = Taxa::new(names);
         // For each node the half-edge that looks at its parent.
         let mut up = vec![HalfEdge(0); newick.nodes.len()];
         for (i, node) in newick.nodes.iter().enumerate() {
             check_degree(i, node)?;
             if node.children.is_empty() {
-                let name = node.label.clone().unwrap_or_default();
-                let place = node.place;
-                match taxon_of.get(name.as_str()) {
-                    None => return Err(TreeError::Unknown { name, place }),
-                    Some(&t) if std::mem::replace(&mut seen[t], true) => return Err(TreeError::Twice { name, place }),
-                    Some(&t) => up[i] = HalfEdge(t as u32),
-                }
+                up[i] = HalfEdge(taxa.taxon(node)? as u32);
             }
         }
-        let absent = seen.iter().filter(|s| !**s).count();
-        if let Some(first) = seen.iter().position(|s| !s) {
+        let absent = taxa.seen.iter().filter(|s| !**s).count();
+        if let Some(first) = taxa.seen.iter().position(|s| !s) {
             return Err(TreeError::Absent { name: names[first].clone(), more: absent - 1 });
         }
         if names.len() < 3 {

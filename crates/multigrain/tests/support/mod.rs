@@ -1,6 +1,7 @@
 //! Jobs on files, machines that hold little, and what every proof asks of them.
 #![allow(dead_code)]
 
+pub(crate) mod pairs;
 pub(crate) mod random;
 
 use multigrain::rooms::machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};

@@ -111,7 +111,7 @@ impl Disk {
         let final_path = final_path.as_ref();
         let data_bytes = data_bytes(final_path, element, shape)?;
         let offset = if npy { npy::DATA_OFFSET_BYTES } else { 0 };
-        let part = with_suffix(final_path, PART_SUFFIX);
+        let part = part_path(final_path);
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let (fd, alignment) = open_direct(self.context(), OperationKind::Open, &part, flags, Mode::empty())?;
         let found = rustix::fs::fstat(&fd).map_err(|e| file_error(OperationKind::Open, &part, e))?;
@@ -138,7 +138,7 @@ impl Disk {
         if let Some(found) = found {
             return Err(StoreError::NotAFile { path: final_path.to_owned(), found });
         }
-        let part = with_suffix(final_path, PART_SUFFIX);
+        let part = part_path(final_path);
         let offset = header.len() as u64;
         let exact = offset + data_bytes;
         let (fd, alignment, resumed) = self.open_locked(&part, header, resume.then_some(exact))?;
@@ -276,7 +276,7 @@ fn lock_patiently(fd: &OwnedFd) -> rustix::io::Result<()> {
 impl Disk {
     /// Whether another process writes the output `final_path` at this moment: it holds the lock of its `.part`.
     pub fn is_busy(&self, final_path: &Path) -> bool {
-        self.is_locked(&with_suffix(final_path, PART_SUFFIX))
+        self.is_locked(&part_path(final_path))
     }
 
     /// Whether another process holds the lock of a file.
