@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// What an address space has: no plan has room for a leaf that asks for as much, and sums of what several ask for are numbers still.
-const SCRATCH_BYTES_MAX: u64 = 1 << 48;
+pub(crate) const SCRATCH_BYTES_MAX: u64 = 1 << 48;
 
 /// What a plan holds to is asked of the task once and kept, so that a task that says another thing each time is one task all the
 /// same. Calls that it makes, and scratch memory, are checked wherever they are used.

@@ -1,5 +1,6 @@
 //! The meaning of a program, executed: every call's leaf variant on its whole regions, one after the other.
 
+use crate::erased::SCRATCH_BYTES_MAX;
 use crate::{Arg, LeafContext, Program, RawView, Role};
 
 /// Why a program could not be run sequentially.
@@ -54,6 +55,9 @@ impl Program {
             let task = &self.tasks()[call.task as usize];
             let bytes = task.scratch_bytes(&call.shape(), u64::MAX);
             let too_much = || SequentialError::Scratch { task: task.name().to_owned(), bytes };
+            if bytes >= SCRATCH_BYTES_MAX {
+                return Err(too_much());
+            }
             let need = usize::try_from(bytes).map_err(|_| too_much())?;
             let units = need / 16 + 8;
             if scratch.len() < units {
