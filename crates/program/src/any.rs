@@ -1,8 +1,6 @@
 //! Parameters that are known when a program is written, and not before: for tasks that are put together at run time.
 
-use crate::array::AnyBlock;
-use crate::params::ParamList;
-use crate::{Access, Element, ElementType, Operator, Param, RawView, Reduction, Shape};
+use crate::{Access, AnyBlock, Element, ElementType, Operator, Param, ParamList, RawView, Reduction, Shape};
 use smallvec::SmallVec;
 use std::marker::PhantomData;
 

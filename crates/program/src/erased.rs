@@ -1,9 +1,11 @@
 //! A task without its types: what plans hold to is asked of it once, and what it returns is checked.
 
-use crate::argument::{SplitError, SplitProblem, check_calls};
-use crate::reduce::Spans;
-use crate::task::{CallShape, Callee, DynTask, IoBound, LeafContext, SubCall, Task, Tunable, Tunables, Work};
-use crate::{Access, Notation, Param, ParamList, RawView, Reduction};
+use crate::argument::check_calls;
+use crate::reduce::{OneSpan, Spans};
+use crate::{
+    Access, CallShape, Callee, DynTask, IoBound, LeafContext, Notation, Param, ParamList, RawView, Reduction,
+    SplitError, SplitProblem, SubCall, Task, Tunable, Tunables, Work,
+};
 use smallvec::SmallVec;
 use std::any::TypeId;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,7 +17,7 @@ pub(crate) const SCRATCH_BYTES_MAX: u64 = 1 << 48;
 /// What a plan holds to is asked of the task once and kept, so that a task that says another thing each time is one task all the
 /// same. Calls that it makes, and scratch memory, are checked wherever they are used.
 pub(crate) struct Erased<T: Task> {
-    pub(crate) task: Arc<T>,
+    task: Arc<T>,
     name: &'static str,
     version: u64,
     parameters: T::Params,
@@ -66,7 +68,9 @@ impl<T: Task> Erased<T> {
             param.name = name;
         }
         let mut reductions = parameters.reductions();
-        if let Some(fault) = notation.as_ref().and_then(|notation| notation.fault(&params, &reductions)) {
+        if let Some(fault) =
+            notation.as_ref().and_then(|notation| notation.fault(&params, |p| reductions[p].is_none_or(|r| r.exact)))
+        {
             panic!("task {name}: {fault}");
         }
         let merges = reductions.iter().map(|r| r.map(|r| r.merge())).collect();
@@ -122,7 +126,7 @@ impl<T: Task> Erased<T> {
         }
     }
 
-    fn spans(&self) -> Option<Spans<'_, T>> {
+    fn spans(&self) -> Option<Spans<'_, Erased<T>>> {
         (!self.reductions.is_empty()).then_some(Spans { task: self, reductions: &self.reductions })
     }
 
@@ -145,12 +149,14 @@ impl<T: Task> Erased<T> {
             _ => Ok(()),
         }
     }
+}
 
-    /// The task's own leaf variant.
-    ///
-    /// # Safety
-    /// As for [`DynTask::leaf`].
-    pub(crate) unsafe fn one(&self, blocks: &[RawView], context: &mut LeafContext<'_>) {
+impl<T: Task> OneSpan for Erased<T> {
+    fn one_scratch_bytes(&self, call: &CallShape, capacity_bytes: u64) -> u64 {
+        self.task.scratch_bytes(call, capacity_bytes)
+    }
+
+    unsafe fn one(&self, blocks: &[RawView], context: &mut LeafContext<'_>) {
         // SAFETY: passed on to the caller.
         let views = unsafe { self.parameters.views(blocks) };
         context.first = !self.is_later;

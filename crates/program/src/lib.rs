@@ -71,11 +71,15 @@
 mod any;
 mod argument;
 mod array;
+mod call;
 mod cover;
+mod dyn_task;
 mod element;
 mod erased;
+mod error;
 pub mod notation;
 mod params;
+mod program;
 mod reduce;
 mod region;
 mod scalars;
@@ -86,19 +90,19 @@ mod view;
 mod window;
 
 pub use any::{AnyParams, AnyView, AnyViewMut, AnyViews};
-pub use argument::{ArgumentError, SplitError, SplitProblem};
-pub use array::{
-    AnyArray, AnyBlock, Arg, Args, Array, ArrayDecl, ArrayNumber, Block, Call, Declared, Program, ProgramError, Role,
-    TaskHandle,
-};
+pub use array::{AnyArray, AnyBlock, Arg, Args, Array, ArrayDecl, ArrayNumber, Block, Declared, Role};
+pub use call::{Access, Call, CallShape, IoBound, Param, Tunable, Tunables, Work};
+pub use dyn_task::{Callee, DynTask, LeafContext, SubCall};
 pub use element::{Complex32, Complex64, Element, ElementType};
+pub use error::{ArgumentError, SplitError, SplitProblem};
 pub use notation::{Index, Notation};
-pub use params::{Access, Param, ParamKind, ParamList, Read, Reduce, Update, Write};
-pub use reduce::{Max, Merge, Min, Operator, Parts, ReduceMut, Reduction, Sum};
-pub use region::{Lengths, RANK_MAX, Region, Shape};
+pub use params::{ParamKind, ParamList, Read, Update, Write};
+pub use program::{Program, ProgramError, TaskHandle};
+pub use reduce::{Max, Merge, Min, Operator, Parts, Reduce, ReduceMut, Reduction, Sum};
+pub use region::{Lengths, RANK_MAX, Region, Shape, blocks};
 pub use scalars::Scalars;
 pub use sequential::SequentialError;
 pub use steps::Steps;
-pub use task::{CallShape, Callee, DynTask, IoBound, LeafContext, SubCall, Task, Tunable, Tunables, Work, blocks};
+pub use task::Task;
 pub use view::{RawView, View, ViewMut};
 pub use window::Window;

@@ -1,49 +1,8 @@
 //! Parameters of tasks, declared as types, so that a leaf that writes what it declared to read does not compile.
 
-use crate::{
-    AnyBlock, Array, Block, Element, ElementType, Operator, RawView, ReduceMut, Reduction, Sum, View, ViewMut,
-};
+use crate::{Access, AnyBlock, Block, Element, Param, RawView, Reduction, View, ViewMut};
 use smallvec::SmallVec;
 use std::marker::PhantomData;
-
-/// What a task does with a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Access {
-    /// The region is read.
-    Read,
-    /// Every element of the region is written, none is read before.
-    Write,
-    /// The region is read and written.
-    Update,
-    /// Sub-calls contribute to the region; it ends as what an associative operator combines their contributions to by
-    /// a fixed tree. Seen from outside every element is written and none is read before.
-    Reduce,
-}
-
-impl Access {
-    /// Whether the old content is needed.
-    pub fn reads(self) -> bool {
-        matches!(self, Access::Read | Access::Update)
-    }
-
-    /// Whether new content is produced.
-    pub fn writes(self) -> bool {
-        self != Access::Read
-    }
-}
-
-/// A declared parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Param {
-    /// Name, for messages.
-    pub name: &'static str,
-    /// What the task does with it.
-    pub access: Access,
-    /// Type of the elements.
-    pub element: ElementType,
-    /// Number of dimensions.
-    pub rank: usize,
-}
 
 /// A parameter that is read: elements `T`, `R` dimensions.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,28 +15,7 @@ pub struct Write<T, const R: usize>(PhantomData<T>);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Update<T, const R: usize>(PhantomData<T>);
 
-/// A parameter that sub-calls contribute to: elements `T`, `R` dimensions, combined element by element by `O`.
-///
-/// The parameter ends as the combination of all contributions, one of every span of the axis that
-/// [`Task::reduced_axis`](crate::Task::reduced_axis) names, by a fixed tree; so it is the same to the last bit however
-/// the call is split and whoever computes which part. What the block held before takes no part: to go on from there,
-/// reduce into another block and call [`Merge`](crate::Merge).
-#[derive(Debug)]
-pub struct Reduce<T, const R: usize, O = Sum>(PhantomData<fn() -> (T, O)>);
-
-impl<T, const R: usize, O> Clone for Reduce<T, R, O> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<T, const R: usize, O> Copy for Reduce<T, R, O> {}
-impl<T, const R: usize, O> Default for Reduce<T, R, O> {
-    fn default() -> Self {
-        Reduce(PhantomData)
-    }
-}
-
-/// One parameter as a type: [`Read`], [`Write`], [`Update`] or [`Reduce`].
+/// One parameter as a type: [`Read`], [`Write`], [`Update`] or [`Reduce`](crate::Reduce).
 ///
 /// # Safety
 /// `PARAM` and `REDUCTION` say what the view does: it reads and writes elements of that type and rank only as that access
@@ -113,18 +51,6 @@ macro_rules! kind {
 kind!(Read, Read, View);
 kind!(Write, Write, ViewMut);
 kind!(Update, Update, ViewMut);
-
-// SAFETY: as above.
-unsafe impl<T: Element, const R: usize, O: Operator<T>> ParamKind for Reduce<T, R, O> {
-    const PARAM: Param = Param { name: "", access: Access::Reduce, element: T::TYPE, rank: R };
-    const REDUCTION: Option<Reduction> = Some(Reduction::of::<T, R, O>());
-    type View<'a> = ReduceMut<'a, T, R, O>;
-    type Block = Block<T, R>;
-    unsafe fn view<'a>(raw: &RawView) -> Self::View<'a> {
-        // SAFETY: passed on to the caller.
-        unsafe { ReduceMut::from_raw(raw) }
-    }
-}
 
 /// The parameters of a task: a tuple of [`ParamKind`]s, or [`AnyParams`](crate::AnyParams).
 ///
@@ -180,9 +106,3 @@ list!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
 list!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 list!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
 list!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
-
-impl<T: Element, const R: usize> From<Array<T, R>> for Block<T, R> {
-    fn from(array: Array<T, R>) -> Block<T, R> {
-        array.all()
-    }
-}

@@ -20,14 +20,18 @@
 //! each block reduced wherever it is, and the bits are those of the tree: see [`DynTask::allows`](crate::DynTask::allows)
 //! and [`Parts`].
 
+mod kind;
 mod merge;
 mod operator;
 mod parts;
+mod reduction;
 mod spans;
 mod view;
 
+pub use kind::Reduce;
 pub use merge::Merge;
-pub use operator::{Max, Min, Operator, Reduction, Sum};
+pub use operator::{Max, Min, Operator, Sum};
 pub use parts::Parts;
-pub(crate) use spans::Spans;
+pub use reduction::Reduction;
+pub(crate) use spans::{OneSpan, Spans};
 pub use view::ReduceMut;

@@ -191,7 +191,7 @@ impl Region {
             for d in (0..cut).rev() {
                 (index[d], rest) = (rest % len[d], rest / len[d]);
             }
-            crate::blocks(lengths, each).map(move |(first, count)| {
+            blocks(lengths, each).map(move |(first, count)| {
                 let mut piece = whole;
                 for (d, at) in index.iter().enumerate().take(cut) {
                     (piece.start[d], piece.shape.dims[d]) = (whole.start[d] + at, 1);
@@ -246,6 +246,12 @@ impl fmt::Debug for Region {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
+}
+
+/// The blocks of an axis of length `extent`: start and length of each, `step` long but for the last.
+pub fn blocks(extent: u64, step: u64) -> impl Iterator<Item = (u64, u64)> + Clone {
+    let step = step.max(1);
+    (0..extent.div_ceil(step)).map(move |i| (i * step, step.min(extent - i * step)))
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! Operators that combine contributions, element by element.
 
-use super::merge::Merge;
-use crate::{Complex32, Complex64, DynTask, Element, Program, RawView, ReduceMut};
-use std::sync::Arc;
+use crate::{Complex32, Complex64, Element};
 
 /// An associative operator on elements of type `T`, with an identity.
 ///
@@ -154,80 +152,6 @@ macro_rules! complex {
 }
 complex!(Complex32);
 complex!(Complex64);
-
-/// An operator without its types, for blocks that lie in memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Reduction {
-    /// Name of the operator.
-    pub name: &'static str,
-    /// Whether contributions may be combined in any order.
-    pub exact: bool,
-    fill: unsafe fn(&RawView),
-    combine: unsafe fn(&RawView, &RawView),
-    merge: fn() -> Arc<dyn DynTask>,
-}
-
-impl Reduction {
-    pub(crate) const fn of<T: Element, const R: usize, O: Operator<T>>() -> Reduction {
-        Reduction {
-            name: O::NAME,
-            exact: O::EXACT,
-            fill: fill::<T, R, O>,
-            combine: combine::<T, R, O>,
-            merge: || Program::erase(Merge::<T, R, O>::default()),
-        }
-    }
-
-    /// The same for a number of dimensions that is known at run time.
-    ///
-    /// # Panics
-    /// With no dimension, or more than an array may have.
-    pub(crate) fn of_rank<T: Element, O: Operator<T>>(rank: usize) -> Reduction {
-        match rank {
-            1 => Reduction::of::<T, 1, O>(),
-            2 => Reduction::of::<T, 2, O>(),
-            3 => Reduction::of::<T, 3, O>(),
-            4 => Reduction::of::<T, 4, O>(),
-            5 => Reduction::of::<T, 5, O>(),
-            6 => Reduction::of::<T, 6, O>(),
-            _ => panic!("{rank} dimensions, of at most {}", crate::RANK_MAX),
-        }
-    }
-
-    /// The task that combines a block into another.
-    pub(crate) fn merge(&self) -> Arc<dyn DynTask> {
-        (self.merge)()
-    }
-
-    /// Sets every element of a block to the identity.
-    ///
-    /// # Safety
-    /// As for [`ReduceMut::from_raw`], except that the block need not be initialised.
-    pub(crate) unsafe fn fill(&self, block: &RawView) {
-        // SAFETY: passed on to the caller; `of` chose the function for the element type and rank.
-        unsafe { (self.fill)(block) }
-    }
-
-    /// Combines `right` into `left`, which is the left operand.
-    ///
-    /// # Safety
-    /// As for [`ReduceMut::from_raw`] for `left`, and for [`crate::View::from_raw`] for `right`, of one shape.
-    pub(crate) unsafe fn combine(&self, left: &RawView, right: &RawView) {
-        // SAFETY: as above.
-        unsafe { (self.combine)(left, right) }
-    }
-}
-
-unsafe fn fill<T: Element, const R: usize, O: Operator<T>>(block: &RawView) {
-    // SAFETY: passed on to the caller; nothing is read.
-    unsafe { ReduceMut::<T, R, O>::from_raw(block) }.clear();
-}
-
-unsafe fn combine<T: Element, const R: usize, O: Operator<T>>(left: &RawView, right: &RawView) {
-    // SAFETY: passed on to the caller.
-    let (mut left, right) = unsafe { (ReduceMut::<T, R, O>::from_raw(left), crate::View::<T, R>::from_raw(right)) };
-    left.combine_all(&right);
-}
 
 #[cfg(test)]
 mod tests {

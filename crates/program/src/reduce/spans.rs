@@ -1,10 +1,8 @@
 //! The leaf variant of a task that reduces, on a block of many spans: one contribution a span, combined by the tree.
 
-use super::operator::Reduction;
-use crate::erased::Erased;
+use super::reduction::Reduction;
 use crate::{
-    CallShape, Callee, DynTask, LeafContext, RawView, Region, SplitError, SplitProblem, SubCall, Task, Tunable,
-    Tunables,
+    CallShape, Callee, DynTask, LeafContext, RawView, Region, SplitError, SplitProblem, SubCall, Tunable, Tunables,
 };
 use multigrain_schedule::contributions::{depth, depth_max, merges};
 use smallvec::SmallVec;
@@ -14,14 +12,26 @@ const FAN: u64 = 64;
 /// Alignment of blocks in scratch memory.
 const LINE_BYTES: u64 = 64;
 
+/// What a task that reduces makes of one span.
+pub(crate) trait OneSpan: DynTask {
+    /// Scratch memory for it.
+    fn one_scratch_bytes(&self, call: &CallShape, capacity_bytes: u64) -> u64;
+
+    /// The task's own leaf variant.
+    ///
+    /// # Safety
+    /// As for [`DynTask::leaf`].
+    unsafe fn one(&self, blocks: &[RawView], context: &mut LeafContext<'_>);
+}
+
 /// A task that reduces, and its call.
-pub(crate) struct Spans<'a, T: Task> {
-    pub(crate) task: &'a Erased<T>,
+pub(crate) struct Spans<'a, T: OneSpan> {
+    pub(crate) task: &'a T,
     /// For each parameter, how it is reduced.
     pub(crate) reductions: &'a [Option<Reduction>],
 }
 
-impl<T: Task> Spans<'_, T> {
+impl<T: OneSpan> Spans<'_, T> {
     /// The axis that is reduced.
     fn axis(task: &dyn DynTask, call: &CallShape) -> Option<Tunable> {
         let name = task.reduced_axis()?;
@@ -60,7 +70,7 @@ impl<T: Task> Spans<'_, T> {
                     Some(_) => {}
                 }
             }
-            let its = Self::axis(callee(self.task, sub), &sub.shape()).map_or(0, |its| its.extent);
+            let its = Self::axis(sub.callee.of(self.task), &sub.shape()).map_or(0, |its| its.extent);
             if its > asked {
                 return refuse(SplitProblem::Endless { axis: axis.name, asked, call: number, length: its });
             }
@@ -72,7 +82,7 @@ impl<T: Task> Spans<'_, T> {
     pub(crate) fn check(&self, call: &CallShape) -> Result<(), SplitError> {
         let mut seen: Vec<(*const (), CallShape)> = Vec::new();
         for sub in self.parts(call)? {
-            let (task, shape) = (callee(self.task, &sub), sub.shape());
+            let (task, shape) = (sub.callee.of(self.task), sub.shape());
             let key = (std::ptr::from_ref(task).cast(), shape);
             if !seen.contains(&key) {
                 task.check_leaf(&key.1)?;
@@ -102,7 +112,7 @@ impl<T: Task> Spans<'_, T> {
             Callee::Task(other) => other.scratch_bytes(&sub.shape(), capacity_bytes),
         };
         match &parts[..] {
-            [] => self.task.task.scratch_bytes(call, capacity_bytes),
+            [] => self.task.one_scratch_bytes(call, capacity_bytes),
             // All but the last are of one shape.
             [first, .., last] => {
                 depth_max(parts.len() as u64) as u64 * self.waiting_bytes(call) + below(first).max(below(last))
@@ -170,12 +180,5 @@ impl<T: Task> Spans<'_, T> {
                 }
             }
         }
-    }
-}
-
-fn callee<'a>(task: &'a dyn DynTask, sub: &'a SubCall) -> &'a dyn DynTask {
-    match &sub.callee {
-        Callee::Itself => task,
-        Callee::Task(other) => &**other,
     }
 }
