@@ -3,8 +3,8 @@
 use crate::{Child, Driver, Location, Receipt, Site, Span, Transfer};
 use multigrain_machine::{Driver as Name, DriverFacts};
 use multigrain_program::RawView;
-use multigrain_store::local::{Rows, RuleError};
-use multigrain_store::{Direction, LocalRules, LocalStore, StoreError};
+use multigrain_store::local::Rows;
+use multigrain_store::{Direction, LocalRules, LocalStore, RuleError, StoreError};
 use std::cell::UnsafeCell;
 
 /// Arenas of workers, each a [`LocalStore`].

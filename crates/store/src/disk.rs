@@ -1,15 +1,14 @@
 //! The driver of a disk edge: files, transfers between them and memory, and what they cost.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use crate::backend::{Backend, BackendNews, POOL_THREADS, Pool, Uring};
-use crate::error::{Errno, StoreError};
-use crate::faults::{Faults, Operation, OperationKind, Verdict};
-use crate::scheduler::{Desk, Job, Runner, Staging, Station, TicketState, run_soon_after_waking};
-use crate::transfer::{Direction, TransferList};
+use crate::context::{Context, Counters};
+use crate::error::StoreError;
+use crate::faults::Faults;
+use crate::scheduler::{Desk, Device, Job, Runner, Staging, TicketState, run_soon_after_waking};
+use crate::transfer::TransferList;
 use multigrain_trace::Tick;
 
 /// How operations reach the device.
@@ -56,21 +55,6 @@ impl std::fmt::Debug for DiskOptions {
     }
 }
 
-/// What went through a disk so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Bytes that completed reads brought.
-    pub bytes_read: u64,
-    /// Bytes that completed writes took.
-    pub bytes_written: u64,
-    /// Bytes asked of the device by reads: whole blocks, crossed gaps and edge blocks included.
-    pub device_bytes_read: u64,
-    /// Bytes given to the device by writes: whole blocks.
-    pub device_bytes_written: u64,
-    /// Operations on the file system of every kind.
-    pub operations: u64,
-}
-
 /// The receipt for a submitted transfer list. Clones are the same receipt; dropping it cancels nothing.
 #[derive(Clone)]
 pub struct Ticket {
@@ -112,86 +96,33 @@ impl std::fmt::Debug for Ticket {
     }
 }
 
-/// What the fault hook (or a death before) made of an operation.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Refusal {
-    Fail(Errno),
-    Dead,
+/// A runner and what its operations pass, as the desk sees them.
+struct Station {
+    runner: Runner,
+    context: Arc<Context>,
 }
 
-/// What every operation passes: the fault hook and the counters.
-#[derive(Default)]
-pub(crate) struct Context {
-    faults: Option<Arc<dyn Faults>>,
-    dead: AtomicBool,
-    operations: AtomicU64,
-    bytes_read: AtomicU64,
-    bytes_written: AtomicU64,
-    device_bytes_read: AtomicU64,
-    device_bytes_written: AtomicU64,
+impl Station {
+    /// Takes a transfer and starts what can be started.
+    fn accept(&mut self, job: Job) {
+        self.runner.accept(job);
+        self.runner.issue(&self.context);
+    }
 }
 
-impl Context {
-    /// To be asked before an operation that touches the file system.
-    pub(crate) fn ask(
-        &self,
-        kind: OperationKind,
-        path: &Path,
-        offset_bytes: u64,
-        len_bytes: u64,
-    ) -> Result<(), Refusal> {
-        let number = self.operations.fetch_add(1, Ordering::Relaxed);
-        let Some(faults) = &self.faults else { return Ok(()) };
-        if self.is_dead() {
-            return Err(Refusal::Dead);
-        }
-        match faults.before(&Operation { kind, path, offset_bytes, len_bytes, number }) {
-            Verdict::Go => Ok(()),
-            Verdict::Fail(errno) => Err(Refusal::Fail(Errno(errno))),
-            Verdict::Dead => {
-                self.dead.store(true, Ordering::Release);
-                Err(Refusal::Dead)
-            }
-        }
+impl Device for Station {
+    fn progress(&mut self) -> bool {
+        let any = self.runner.reap(&self.context);
+        self.runner.issue(&self.context);
+        any
     }
 
-    /// Does an operation on a whole file, if the hook lets it, and tells its fault with the file's name.
-    pub(crate) fn attempt<T, E: Into<Errno>>(
-        &self,
-        kind: OperationKind,
-        path: &Path,
-        operation: impl FnOnce() -> Result<T, E>,
-    ) -> Result<T, StoreError> {
-        match self.ask(kind, path, 0, 0) {
-            Ok(()) => operation().map_err(|error| self.failed(kind, path, error)),
-            Err(Refusal::Fail(errno)) => Err(self.failed(kind, path, errno)),
-            Err(Refusal::Dead) => Err(StoreError::Dead),
-        }
+    fn is_idle(&self) -> bool {
+        self.runner.is_idle()
     }
 
-    /// The error of an operation that was asked for and has failed.
-    pub(crate) fn failed(&self, kind: OperationKind, path: &Path, error: impl Into<Errno>) -> StoreError {
-        StoreError::File { operation: kind, path: path.to_owned(), errno: error.into() }
-    }
-
-    pub(crate) fn is_dead(&self) -> bool {
-        self.dead.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn count_device(&self, direction: Direction, bytes: u64) {
-        let counter = match direction {
-            Direction::Read => &self.device_bytes_read,
-            Direction::Write => &self.device_bytes_written,
-        };
-        counter.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_payload(&self, direction: Direction, bytes: u64) {
-        let counter = match direction {
-            Direction::Read => &self.bytes_read,
-            Direction::Write => &self.bytes_written,
-        };
-        counter.fetch_add(bytes, Ordering::Relaxed);
+    fn needs_attention(&self) -> bool {
+        self.runner.needs_attention()
     }
 }
 
@@ -218,7 +149,7 @@ impl Disk {
     pub fn new(options: DiskOptions) -> Result<Disk, StoreError> {
         let staging = Staging::new(options.staging_bytes)?;
         let staging_bytes = staging.memory().len() as u64;
-        let context = Arc::new(Context { faults: options.faults.clone(), ..Context::default() });
+        let context = Arc::new(Context::new(options.faults.clone()));
         let depth = options.queue_depth.clamp(1, 1024);
         let (backend, news, backend_name) = open_backend(options.backend, depth, &staging)?;
         let runner = Runner::new(backend, staging, depth);
@@ -290,15 +221,7 @@ impl Disk {
 
     /// What went through so far.
     pub fn counters(&self) -> Counters {
-        let context = &self.context;
-        let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counters {
-            bytes_read: value(&context.bytes_read),
-            bytes_written: value(&context.bytes_written),
-            device_bytes_read: value(&context.device_bytes_read),
-            device_bytes_written: value(&context.device_bytes_written),
-            operations: value(&context.operations),
-        }
+        self.context.counters()
     }
 
     pub(crate) fn context(&self) -> &Context {

@@ -65,6 +65,71 @@ impl std::fmt::Debug for Errno {
     }
 }
 
+/// A rule of a local store that was broken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuleError {
+    /// Rule "capacity": the arena does not fit beside the code.
+    #[error(
+        "capacity: an arena of {asked_bytes} bytes and {code_bytes} bytes of code do not fit {capacity_bytes} bytes; \
+        choose smaller tiles"
+    )]
+    Capacity {
+        /// Bytes of the arena.
+        asked_bytes: u64,
+        /// Bytes of the code.
+        code_bytes: u64,
+        /// Bytes of the store.
+        capacity_bytes: u64,
+    },
+    /// Rule "bounds": a copy reaches outside the arena.
+    #[error(
+        "bounds: {rows} rows of {row_bytes} bytes at offset {offset_bytes} with a pitch of {pitch_bytes} bytes do not lie in \
+        an arena of {capacity_bytes} bytes"
+    )]
+    Bounds {
+        /// First byte in the arena.
+        offset_bytes: u64,
+        /// From row to row in the arena.
+        pitch_bytes: u64,
+        /// Rows.
+        rows: u64,
+        /// Bytes of a row.
+        row_bytes: u64,
+        /// Bytes of the arena.
+        capacity_bytes: u64,
+    },
+    /// Rule "alignment": source and destination differ in their position within a unit, so no command can move the row.
+    #[error(
+        "alignment: a row of {row_bytes} bytes starts {parent_skew_bytes} bytes into a unit of {alignment_bytes} bytes in the \
+        parent and {local_skew_bytes} bytes in the local store; they must be alike: align the tile's first column and \
+        its pitch to {alignment_bytes} bytes"
+    )]
+    Alignment {
+        /// Bytes of the row.
+        row_bytes: u64,
+        /// The parent's address modulo the alignment.
+        parent_skew_bytes: u64,
+        /// The arena's address modulo the alignment.
+        local_skew_bytes: u64,
+        /// The alignment.
+        alignment_bytes: u64,
+    },
+    /// Rule "rules": the rules themselves make no sense.
+    #[error(
+        "rules: the alignment ({alignment_bytes} bytes) must be a power of two, the longest command \
+        ({transfer_bytes_max} bytes) a positive multiple of it, and a list needs at least one entry ({list_entries_max})"
+    )]
+    Rules {
+        /// The alignment.
+        alignment_bytes: u64,
+        /// The longest command.
+        transfer_bytes_max: u64,
+        /// The longest list.
+        list_entries_max: u64,
+    },
+}
+
 /// A fault of this room.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -252,7 +317,7 @@ pub enum StoreError {
     },
     /// A rule of a local store was broken.
     #[error("local store: {0}")]
-    Local(#[from] crate::local::RuleError),
+    Local(#[from] RuleError),
     /// A fault hook has declared the process dead (only in tests).
     #[error("the run was killed by a fault hook")]
     Dead,

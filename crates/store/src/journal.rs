@@ -37,7 +37,8 @@ use std::io::{BufReader, ErrorKind, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::disk::{Context, Disk};
+use crate::context::Context;
+use crate::disk::Disk;
 use crate::error::{Errno, StoreError};
 use crate::faults::OperationKind;
 use crate::naming::with_suffix;

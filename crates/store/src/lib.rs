@@ -24,6 +24,7 @@ pub mod shared;
 pub mod transfer;
 
 mod backend;
+mod context;
 mod naming;
 mod opening;
 mod scheduler;
@@ -31,8 +32,9 @@ mod state;
 mod sync;
 
 pub use buffer::AlignedBuffer;
-pub use disk::{BackendChoice, Counters, Disk, DiskOptions, Ticket};
-pub use error::{Errno, StoreError};
+pub use context::Counters;
+pub use disk::{BackendChoice, Disk, DiskOptions, Ticket};
+pub use error::{Errno, RuleError, StoreError};
 pub use faults::{Faults, Operation, OperationKind, Verdict};
 pub use file::ArrayFile;
 pub use journal::{Journal, Record};

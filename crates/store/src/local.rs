@@ -6,7 +6,7 @@
 //! with the code.
 
 use crate::buffer::AlignedBuffer;
-use crate::error::StoreError;
+use crate::error::{RuleError, StoreError};
 
 /// Rules that copies must keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,71 +34,6 @@ impl LocalRules {
             code_bytes,
         }
     }
-}
-
-/// A rule of a local store that was broken.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RuleError {
-    /// Rule "capacity": the arena does not fit beside the code.
-    #[error(
-        "capacity: an arena of {asked_bytes} bytes and {code_bytes} bytes of code do not fit {capacity_bytes} bytes; \
-        choose smaller tiles"
-    )]
-    Capacity {
-        /// Bytes of the arena.
-        asked_bytes: u64,
-        /// Bytes of the code.
-        code_bytes: u64,
-        /// Bytes of the store.
-        capacity_bytes: u64,
-    },
-    /// Rule "bounds": a copy reaches outside the arena.
-    #[error(
-        "bounds: {rows} rows of {row_bytes} bytes at offset {offset_bytes} with a pitch of {pitch_bytes} bytes do not lie in \
-        an arena of {capacity_bytes} bytes"
-    )]
-    Bounds {
-        /// First byte in the arena.
-        offset_bytes: u64,
-        /// From row to row in the arena.
-        pitch_bytes: u64,
-        /// Rows.
-        rows: u64,
-        /// Bytes of a row.
-        row_bytes: u64,
-        /// Bytes of the arena.
-        capacity_bytes: u64,
-    },
-    /// Rule "alignment": source and destination differ in their position within a unit, so no command can move the row.
-    #[error(
-        "alignment: a row of {row_bytes} bytes starts {parent_skew_bytes} bytes into a unit of {alignment_bytes} bytes in the \
-        parent and {local_skew_bytes} bytes in the local store; they must be alike: align the tile's first column and \
-        its pitch to {alignment_bytes} bytes"
-    )]
-    Alignment {
-        /// Bytes of the row.
-        row_bytes: u64,
-        /// The parent's address modulo the alignment.
-        parent_skew_bytes: u64,
-        /// The arena's address modulo the alignment.
-        local_skew_bytes: u64,
-        /// The alignment.
-        alignment_bytes: u64,
-    },
-    /// Rule "rules": the rules themselves make no sense.
-    #[error(
-        "rules: the alignment ({alignment_bytes} bytes) must be a power of two, the longest command \
-        ({transfer_bytes_max} bytes) a positive multiple of it, and a list needs at least one entry ({list_entries_max})"
-    )]
-    Rules {
-        /// The alignment.
-        alignment_bytes: u64,
-        /// The longest command.
-        transfer_bytes_max: u64,
-        /// The longest list.
-        list_entries_max: u64,
-    },
 }
 
 /// Rows of bytes in the arena: where they are.

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags};
 
-use crate::disk::{Context, Disk};
+use crate::context::Context;
+use crate::disk::Disk;
 use crate::error::{Errno, StoreError};
 use crate::faults::OperationKind;
 use crate::file::{Alignment, ArrayFile, OpenFile};

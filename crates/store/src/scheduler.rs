@@ -12,11 +12,11 @@ mod run;
 mod staging;
 mod ticket;
 
-pub(crate) use desk::{Desk, News};
+pub(crate) use desk::{Desk, Device, News};
 pub(crate) use promptness::run_soon_after_waking;
 pub(crate) use run::Runner;
 pub(crate) use staging::Staging;
-pub(crate) use ticket::{Job, Station, TicketState};
+pub(crate) use ticket::{Job, TicketState};
 
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,8 @@
 
 mod support;
 
-use multigrain_store::local::{LocalCounters, Rows, RuleError};
-use multigrain_store::{AlignedBuffer, LocalRules, LocalStore, StoreError};
+use multigrain_store::local::{LocalCounters, Rows};
+use multigrain_store::{AlignedBuffer, LocalRules, LocalStore, RuleError, StoreError};
 use support::*;
 
 #[test]

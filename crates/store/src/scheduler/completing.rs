@@ -1,20 +1,17 @@
 //! What a completion means for its operation: go on, copy out, fail.
 
-use super::cut::{Via, for_each_fragment};
+use super::operation::PUT_OFF_MAX;
 use super::run::{Runner, kind_of, transfer_error};
 use crate::backend::Completion;
-use crate::disk::Context;
+use crate::context::Context;
 use crate::error::{Errno, StoreError};
 use crate::transfer::Direction;
-
-/// How often one operation is started again that the system put off, before that counts as its fault.
-pub(super) const PUT_OFF_MAX: u32 = 10_000;
 
 /// How often one operation is started again whose thread has ended. Who waits hands over what others have submitted, and
 /// where the kernel has to carry on an operation later, it does so in the name of the thread that handed it over: if that
 /// has ended, the operation fails with EFAULT or ECANCELED (liburing issue 1595). Whoever reaps it starts it anew. An
 /// address that is really bad fails every time.
-pub(super) const ORPHANED_MAX: u32 = 16;
+const ORPHANED_MAX: u32 = 16;
 
 impl Runner {
     /// Carries on the operations that are complete. Whether there were any.
@@ -105,24 +102,6 @@ impl Runner {
             // SAFETY: `staging` lies in the buffer that this operation holds and has been filled to its end (`needed`
             // bytes); `memory` is the caller's, valid and unshared until the ticket is complete; they do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(staging, memory, bytes) };
-        });
-    }
-
-    pub(super) fn copy_in(&mut self, index: usize) {
-        self.copy(index, |staging, memory, bytes| {
-            // SAFETY: as in `copy_out`, the other way.
-            unsafe { std::ptr::copy_nonoverlapping(memory, staging, bytes) };
-        });
-    }
-
-    /// Calls `copy` with (place in the staging buffer, place in the caller's memory, bytes) for each fragment.
-    fn copy(&self, index: usize, copy: impl Fn(*mut u8, *mut u8, usize)) {
-        let Some(operation) = &self.operations[index] else { return };
-        let Some(transfer) = &self.transfers[operation.transfer] else { return };
-        let Via::Staging { start, payload_bytes } = &operation.cut.via else { return };
-        let offset = operation.cut.offset_bytes;
-        for_each_fragment(&transfer.list, start, *payload_bytes, offset, |at, memory, bytes| {
-            copy(operation.memory.wrapping_add(at), memory, bytes);
         });
     }
 }

@@ -3,6 +3,9 @@
 use super::cut::Cut;
 use crate::transfer::Direction;
 
+/// How often one operation is started again that the system put off, before that counts as its fault.
+pub(crate) const PUT_OFF_MAX: u32 = 10_000;
+
 /// An operation under way.
 pub(crate) struct Operation {
     /// The transfer that it belongs to.

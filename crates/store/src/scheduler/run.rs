@@ -3,13 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::completing::PUT_OFF_MAX;
-use super::cut::{Cut, Limits, OPERATION_BYTES_MAX, Via, cut};
-use super::operation::Operation;
+use super::cut::{Cut, Limits, OPERATION_BYTES_MAX, Via, cut, for_each_fragment};
+use super::operation::{Operation, PUT_OFF_MAX};
 use super::staging::Staging;
 use super::ticket::{Job, TicketState};
 use crate::backend::{Backend, Completion, RawOperation};
-use crate::disk::{Context, Refusal};
+use crate::context::{Context, Refusal};
 use crate::error::{Errno, StoreError};
 use crate::faults::OperationKind;
 use crate::transfer::{Cursor, Direction, TransferList};
@@ -208,6 +207,25 @@ impl Runner {
             self.settle(operation, context);
         }
         true
+    }
+
+    fn copy_in(&mut self, index: usize) {
+        self.copy(index, |staging, memory, bytes| {
+            // SAFETY: `staging` lies in the buffer that this operation holds and takes as many bytes; `memory` is the
+            // caller's, valid and unchanged until the ticket is complete; they do not overlap.
+            unsafe { std::ptr::copy_nonoverlapping(memory, staging, bytes) };
+        });
+    }
+
+    /// Calls `copy` with (place in the staging buffer, place in the caller's memory, bytes) for each fragment.
+    pub(super) fn copy(&self, index: usize, copy: impl Fn(*mut u8, *mut u8, usize)) {
+        let Some(operation) = &self.operations[index] else { return };
+        let Some(transfer) = &self.transfers[operation.transfer] else { return };
+        let Via::Staging { start, payload_bytes } = &operation.cut.via else { return };
+        let offset = operation.cut.offset_bytes;
+        for_each_fragment(&transfer.list, start, *payload_bytes, offset, |at, memory, bytes| {
+            copy(operation.memory.wrapping_add(at), memory, bytes);
+        });
     }
 
     /// Asks the fault hook, then hands what is left of an operation to the backend. `false` where that is refused: the

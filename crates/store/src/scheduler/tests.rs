@@ -10,7 +10,7 @@ use super::staging::Staging;
 use super::ticket::{Job, TicketState};
 use crate::backend::{Backend, Completion, RawOperation};
 use crate::buffer::AlignedBuffer;
-use crate::disk::Context;
+use crate::context::Context;
 use crate::error::{Errno, StoreError};
 use crate::file::{Alignment, ArrayFile, OpenFile};
 use crate::transfer::{Direction, TransferList};

@@ -1,11 +1,8 @@
-//! Transfers on their way, their receipts, and the disk as its desk sees it.
+//! Transfers on their way, and their receipts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::desk::Device;
-use super::run::Runner;
-use crate::disk::Context;
 use crate::error::StoreError;
 use crate::transfer::TransferList;
 use multigrain_trace::Tick;
@@ -58,34 +55,4 @@ pub(crate) struct Job {
     pub(crate) ticket: Arc<TicketState>,
     /// Whether the ticket is to tell when the transfer started and ended.
     pub(crate) timed: bool,
-}
-
-/// A runner and what its operations pass, as the desk sees them.
-pub(crate) struct Station {
-    pub(crate) runner: Runner,
-    pub(crate) context: Arc<Context>,
-}
-
-impl Station {
-    /// Takes a transfer and starts what can be started.
-    pub(crate) fn accept(&mut self, job: Job) {
-        self.runner.accept(job);
-        self.runner.issue(&self.context);
-    }
-}
-
-impl Device for Station {
-    fn progress(&mut self) -> bool {
-        let any = self.runner.reap(&self.context);
-        self.runner.issue(&self.context);
-        any
-    }
-
-    fn is_idle(&self) -> bool {
-        self.runner.is_idle()
-    }
-
-    fn needs_attention(&self) -> bool {
-        self.runner.needs_attention()
-    }
 }
