@@ -11,6 +11,7 @@
 //! plan together is here too ([`ranks`]).
 
 mod disk;
+mod exchange;
 mod local;
 pub mod ranks;
 mod rows;

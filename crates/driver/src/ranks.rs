@@ -11,9 +11,10 @@
 //! ```
 //! The first end that a rank hears of is the one that it believes.
 
-use crate::spread::Exchange;
+use crate::exchange::Exchange;
 use multigrain_team::{Abort, Aborted, Progress};
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -97,7 +98,7 @@ const GATHERED: u8 = 4;
 const ENDED: u8 = 5;
 const ALIVE: u8 = 6;
 const BYE: u8 = 7;
-// 8 to 12 are of spread arrays.
+// 8 to 12 are of exchanges.
 const DONE: u8 = 13;
 
 impl Ranks {
@@ -176,6 +177,11 @@ impl Ranks {
         }
     }
 
+    /// Sends what is queued for owners of arrays, as far as so many messages may be under way.
+    pub(crate) fn send_queued(&self) {
+        self.exchange.send_queued(self.count(), &|to, message| self.send(to, message));
+    }
+
     fn tell_all(&self, kind: u8, bytes: &[u8]) {
         // Oneself last: whoever is woken by it may end, and with it this process.
         (0..self.count()).filter(|&to| to != self.rank).for_each(|to| self.tell(to, kind, bytes));
@@ -198,7 +204,7 @@ impl Ranks {
         }
         if kind > BYE {
             drop(state);
-            self.exchanged(from, kind, bytes);
+            self.exchange.deliver(from, kind, bytes, self.count(), &|to, message| self.send(to, message));
             return;
         }
         match kind {
@@ -356,6 +362,16 @@ impl Ranks {
             }
             true
         })
+    }
+
+    /// Bytes of arrays that other ranks own and this one has fetched or stored, from its beginning on.
+    pub fn moved_bytes(&self) -> u64 {
+        self.exchange.moved.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of other ranks' parts of arrays that this process has touched: memory of theirs.
+    pub fn near_bytes(&self) -> u64 {
+        self.exchange.near_bytes()
     }
 
     /// Each gives some bytes, and has those of all, in the order of the ranks. All call it, in the same order.

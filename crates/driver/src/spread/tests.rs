@@ -1,6 +1,7 @@
 //! Arrays of all ranks, whose messages are calls here.
 
-use super::{Direction, ElementType, MESSAGE_BYTES, PLACE_BYTES, Ranks, Region, Spread, UNDER_WAY, lock, owned};
+use super::{Direction, ElementType, MESSAGE_BYTES, Ranks, Region, Spread, UNDER_WAY, lock, owned};
+use crate::exchange::{DATA, PLACE_BYTES};
 use crate::ranks::{Done, Link};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, OnceLock, Weak};
@@ -121,7 +122,7 @@ fn few_messages_are_under_way_and_an_end_is_heard() {
     // An answer that comes too late touches nothing.
     let mut answer = 1u64.to_le_bytes().to_vec();
     answer.resize(8 + kept as usize, 7);
-    all[0].exchanged(1, super::DATA, &answer);
+    all[0].deliver(1, &[&[DATA], &answer[..]].concat());
     let desk = lock(desk);
     assert!(desk.queue.is_empty(), "what nobody waits for is not sent");
 }
