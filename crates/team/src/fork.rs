@@ -6,57 +6,11 @@ use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use thiserror::Error;
-
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mailbox, Post};
+use crate::panic::{WorkerPanic, panic_message};
 use crate::place::{Place, Placed};
 use crate::spin::SpinLimit;
 use crate::sync::{Mutex, lock};
-
-/// A job panicked on a worker. The other workers finished theirs; the team can be used again.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("worker {worker} panicked: {message}")]
-pub struct WorkerPanic {
-    /// The worker whose job panicked, the first if several did.
-    pub worker: usize,
-    /// The text of the panic.
-    pub message: String,
-}
-
-/// What lies in a mailbox: the part of a fork that begins with the mailbox's worker. The pointers are into the stack
-/// frame of the thread that called `fork`, which outlives every part (see [`Part::run`]).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Post {
-    /// Calls the job's closure; `None` tells the worker's thread to end.
-    call: Option<unsafe fn(*const (), usize)>,
-    /// The job's closure.
-    job: *const (),
-    /// Where the first panic is written.
-    panic: *const Mutex<Option<WorkerPanic>>,
-    /// The workers that each position of the fork leads; null if position `p` is just worker `base + p`.
-    groups: *const Range<usize>,
-    /// Zero for groups. The job of position `p` is told `base + p`: to find that in the post, and not in a closure on
-    /// the leader's stack, saves the worker a cache miss.
-    base: u32,
-    /// The positions of this part.
-    first: u32,
-    end: u32,
-}
-
-impl Post {
-    /// Tells the worker's thread to end.
-    pub(crate) fn stop() -> Post {
-        Post {
-            call: None,
-            job: std::ptr::null(),
-            panic: std::ptr::null(),
-            groups: std::ptr::null(),
-            base: 0,
-            first: 0,
-            end: 0,
-        }
-    }
-}
 
 /// The team as a fork sees it.
 #[derive(Clone, Copy)]
@@ -232,25 +186,6 @@ fn members(part: &Post) -> Range<usize> {
 #[cold]
 #[inline(never)]
 fn report(first: &Mutex<Option<WorkerPanic>>, worker: usize, payload: Box<dyn Any + Send>) {
-    let message = message(payload);
+    let message = panic_message(payload);
     lock(first).get_or_insert(WorkerPanic { worker, message });
-}
-
-/// The text of a panic.
-#[cold]
-#[inline(never)]
-pub(crate) fn message(payload: Box<dyn Any + Send>) -> String {
-    let message = if let Some(text) = payload.downcast_ref::<&str>() {
-        (*text).to_string()
-    } else if let Some(text) = payload.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "a panic without a text".to_string()
-    };
-    // Dropping a payload may itself panic, and that must not end the worker. What that second panic throws is leaked:
-    // only a program that throws values of its own, whose end throws again, gets here.
-    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        std::mem::forget(second);
-    }
-    message
 }

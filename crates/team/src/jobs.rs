@@ -56,7 +56,7 @@ pub use multigrain_schedule::jobs::{BATCH_NS, Batching, Dispatch, UnknownDispatc
 use multigrain_schedule::jobs::Rules;
 use thiserror::Error;
 
-use crate::fork::WorkerPanic;
+use crate::panic::WorkerPanic;
 use crate::sync::AtomicBool;
 use crate::team::Team;
 use batch::Executor;

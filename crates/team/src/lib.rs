@@ -30,6 +30,7 @@ mod fork;
 pub mod jobs;
 mod mailbox;
 mod pad;
+mod panic;
 mod place;
 mod progress;
 mod signal;
@@ -41,8 +42,8 @@ mod team;
 
 pub use abort::{Abort, Aborted};
 pub use chains::ChainQueue;
-pub use fork::WorkerPanic;
 pub use pad::Padded;
+pub use panic::{WorkerPanic, panic_message};
 pub use progress::Progress;
 pub use spin::SpinLimit;
 pub use team::{Team, TeamOptions};

@@ -1,11 +1,48 @@
 //! One job at a time from a leader to a worker, and word back when it is done. One of the two modules of this crate
 //! with `unsafe` in it.
 
-use crate::fork::Post;
+use std::ops::Range;
+
 use crate::pad::Padded;
+use crate::panic::WorkerPanic;
 use crate::signal::Signal;
 use crate::spin::SpinLimit;
-use crate::sync::UnsafeCell;
+use crate::sync::{Mutex, UnsafeCell};
+
+/// What lies in a mailbox: the part of a fork that begins with the mailbox's worker. The pointers are into the stack
+/// frame of the thread that called `fork`, which outlives every part (see `fork::run`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Post {
+    /// Calls the job's closure; `None` tells the worker's thread to end.
+    pub(crate) call: Option<unsafe fn(*const (), usize)>,
+    /// The job's closure.
+    pub(crate) job: *const (),
+    /// Where the first panic is written.
+    pub(crate) panic: *const Mutex<Option<WorkerPanic>>,
+    /// The workers that each position of the fork leads; null if position `p` is just worker `base + p`.
+    pub(crate) groups: *const Range<usize>,
+    /// Zero for groups. The job of position `p` is told `base + p`: to find that in the post, and not in a closure on
+    /// the leader's stack, saves the worker a cache miss.
+    pub(crate) base: u32,
+    /// The positions of this part.
+    pub(crate) first: u32,
+    pub(crate) end: u32,
+}
+
+impl Post {
+    /// Tells the worker's thread to end.
+    pub(crate) fn stop() -> Post {
+        Post {
+            call: None,
+            job: std::ptr::null(),
+            panic: std::ptr::null(),
+            groups: std::ptr::null(),
+            base: 0,
+            first: 0,
+            end: 0,
+        }
+    }
+}
 
 /// A worker's mailbox. Post and count of posts share one cache line, which only the leader writes; the count of jobs
 /// done has its own, which only the worker writes. So handing over a job moves one line there and one back.

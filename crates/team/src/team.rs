@@ -4,8 +4,9 @@ use std::io;
 use std::ops::Range;
 
 use crate::bind::{self, Bound};
-use crate::fork::{self, Crew, Members, WorkerPanic};
-use crate::mailbox::Mailbox;
+use crate::fork::{self, Crew, Members};
+use crate::mailbox::{Mailbox, Post};
+use crate::panic::WorkerPanic;
 use crate::place::{self, Place, Placed};
 use crate::spin::SpinLimit;
 use crate::sync::{Arc, AtomicUsize, Builder, JoinHandle, Mutex, Ordering, lock};
@@ -224,7 +225,7 @@ impl Drop for Team {
         for worker in 1..=self.threads.len() {
             // SAFETY: nobody else uses the team any more, and every fork has waited for its end, so the worker is idle
             // and led by this thread.
-            unsafe { self.shared.mailboxes[worker].post(fork::Post::stop()) };
+            unsafe { self.shared.mailboxes[worker].post(Post::stop()) };
         }
         for thread in self.threads.drain(..) {
             // A worker's thread catches the panics of jobs; should it have died all the same, there is no one to tell.

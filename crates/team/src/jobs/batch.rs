@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use multigrain_trace as trace;
 
 use super::JobsError;
-use crate::fork::{self, WorkerPanic};
+use crate::panic::{WorkerPanic, panic_message};
 use crate::sync::{AtomicBool, Ordering};
 
 /// Some jobs that are handed over at once; afterwards their results, and why there are no more.
@@ -62,7 +62,7 @@ impl<S, I: Fn(usize) -> S, W> Executor<'_, S, I, W> {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(JobsError::Failed(error)),
             Err(payload) => {
-                Some(JobsError::Panic(WorkerPanic { worker: self.worker, message: fork::message(payload) }))
+                Some(JobsError::Panic(WorkerPanic { worker: self.worker, message: panic_message(payload) }))
             }
         };
         batch.span_ns = nanoseconds(begin);

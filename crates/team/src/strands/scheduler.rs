@@ -10,7 +10,7 @@ use multigrain_schedule::policy::{Machine, Policy, PolicyError};
 use multigrain_trace::{ClockInfo, Trace};
 use thiserror::Error;
 
-use crate::fork::WorkerPanic;
+use crate::panic::{WorkerPanic, panic_message};
 use crate::sync::{Mutex, Ordering, lock};
 use crate::team::{Team, TeamOptions};
 
@@ -285,11 +285,11 @@ fn report(thrown: Thrown, strand: usize, doing: Option<&'static str>, fail: &dyn
     let thrown = match thrown.downcast::<TaskThrew>() {
         Ok(threw) => {
             let TaskThrew { task, thrown } = *threw;
-            return fail(RunError::Task { task, strand, message: crate::fork::message(thrown) });
+            return fail(RunError::Task { task, strand, message: panic_message(thrown) });
         }
         Err(thrown) => thrown,
     };
-    let message = crate::fork::message(thrown);
+    let message = panic_message(thrown);
     fail(match doing {
         Some(task) => RunError::Task { task, strand, message },
         None => RunError::Strand { strand, message },
