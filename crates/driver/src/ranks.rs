@@ -12,7 +12,7 @@
 //! The first end that a rank hears of is the one that it believes.
 
 use crate::exchange::Exchange;
-use multigrain_team::{Abort, Aborted, Progress};
+use multigrain_team::{Abort, Aborted};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
@@ -55,19 +55,19 @@ pub struct Ranks {
     state: Mutex<State>,
     changed: Condvar,
     /// Signals of each rank's steps, from the first run on.
-    signals: Vec<Progress>,
+    signals: Vec<multigrain_team::Progress>,
     /// Barriers that all have come to.
-    met: Progress,
+    met: multigrain_team::Progress,
     /// How far each is, as far as this one knows.
-    done: Mutex<Vec<Done>>,
+    done: Mutex<Vec<Progress>>,
 }
 
-/// What a rank has done of a run, and what there is to do for all together, in the same unit.
+/// How far a run is; of one rank, what it has done of what there is to do for all together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Done {
-    /// What is done.
+pub struct Progress {
+    /// Floating-point operations (or calls, for a program without any) that are done.
     pub done: f64,
-    /// All there is.
+    /// All of them.
     pub total: f64,
 }
 
@@ -126,9 +126,9 @@ impl Ranks {
             exchange: Exchange::default(),
             state: Mutex::new(state),
             changed: Condvar::new(),
-            signals: (0..count).map(|_| Progress::default()).collect(),
-            met: Progress::default(),
-            done: Mutex::new(vec![Done::default(); count]),
+            signals: (0..count).map(|_| multigrain_team::Progress::default()).collect(),
+            met: multigrain_team::Progress::default(),
+            done: Mutex::new(vec![Progress::default(); count]),
         })
     }
 
@@ -198,7 +198,7 @@ impl Ranks {
         if kind == DONE {
             drop(state);
             if let Some((done, total)) = bytes.split_first_chunk().zip(bytes.last_chunk()).map(|((a, _), b)| (a, b)) {
-                self.dones()[from] = Done { done: f64::from_le_bytes(*done), total: f64::from_le_bytes(*total) };
+                self.dones()[from] = Progress { done: f64::from_le_bytes(*done), total: f64::from_le_bytes(*total) };
             }
             return;
         }
@@ -320,38 +320,39 @@ impl Ranks {
         })
     }
 
-    fn dones(&self) -> MutexGuard<'_, Vec<Done>> {
+    fn dones(&self) -> MutexGuard<'_, Vec<Progress>> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Nobody has done anything: all have met since the run before.
     pub fn begin(&self) {
-        self.dones().fill(Done::default());
+        self.dones().fill(Progress::default());
     }
 
     /// How far this rank is; the first learns it by [`tell_done`](Ranks::tell_done).
-    pub fn did(&self, done: Done) {
+    pub fn did(&self, done: Progress) {
         self.dones()[self.rank] = done;
     }
 
     /// Tells the first rank how far this one is.
     pub fn tell_done(&self) {
-        let Done { done, total } = self.dones()[self.rank];
+        let Progress { done, total } = self.dones()[self.rank];
         if self.rank != 0 {
             self.tell(0, DONE, &[done.to_le_bytes(), total.to_le_bytes()].concat());
         }
     }
 
     /// How far all are together; the first rank knows.
-    pub fn done(&self) -> Done {
-        let add = |sum: Done, one: &Done| Done { done: sum.done + one.done, total: sum.total.max(one.total) };
-        self.dones().iter().fold(Done::default(), add)
+    pub fn done(&self) -> Progress {
+        let add =
+            |sum: Progress, one: &Progress| Progress { done: sum.done + one.done, total: sum.total.max(one.total) };
+        self.dones().iter().fold(Progress::default(), add)
     }
 
     /// Tells the first rank now and then how far this one is, and the first shows how far all are, until what is given is dropped.
     pub fn show<'s>(
         self: &Arc<Self>,
-        show: Option<&'s (dyn Fn(Done) + Sync)>,
+        show: Option<&'s (dyn Fn(Progress) + Sync)>,
         scope: &'s std::thread::Scope<'s, '_>,
     ) -> Watch {
         let ranks = Arc::clone(self);

@@ -1,66 +1,20 @@
 //! The interpreter: what one child does, step by step.
 
-use crate::barrier::Meetings;
-use crate::error::{CallName, EngineError, block_name};
-use crate::home::{Place, Sides, StoreLog};
-use crate::memory::{Memories, Reserved};
+use crate::error::{CallName, Ended, EngineError, block_name};
+use crate::home::Place;
+use crate::interpreter::{ChildAt, ChildState, Interpreter, Logged, Pending, in_program};
+use crate::memory::Reserved;
 use crate::phase::Phase;
-use crate::ranks::OnRanks;
-use crate::run::Progress as RunProgress;
-use crate::tracing::{Issued, RecorderCell};
-use multigrain_driver::{Direction, Location, Opaque, Receipt, Slack, Span, StoreError, Transfer};
-use multigrain_plan::names::{Names, PlanNumbers};
+use multigrain_driver::{Direction, Location, Slack, Span, Transfer};
 use multigrain_plan::{Body, ChildPlan, Op, Places, Plan, Slot};
 use multigrain_program::{Arg, DynTask, LeafContext, RawView, Scalars};
-use multigrain_team::{Abort, Progress, Team};
-use multigrain_trace::{Activity, Idleness, Kind, Recorder, Tick};
+use multigrain_team::{Progress, panic_message};
+use multigrain_trace::{Activity, Idleness, Kind, Tick};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-
-/// The run is over before its end; the interpreter's fault says why.
-#[derive(Debug)]
-pub(crate) struct Ended;
-
-pub(crate) type Log<'a> = Mutex<&'a mut (dyn StoreLog + 'a)>;
-
-/// Executes plans of all depths.
-pub(crate) struct Interpreter<'a, 'l> {
-    pub(crate) team: &'a Team,
-    /// The plan of the run: stores of its calls are what the log is told of.
-    pub(crate) root: &'a Plan,
-    pub(crate) memories: &'a Memories,
-    /// Where children meet at barriers and broadcasts.
-    pub(crate) meetings: &'a Meetings,
-    pub(crate) abort: &'a Abort,
-    /// Where other processes execute the other children of the root.
-    pub(crate) ranks: Option<OnRanks<'a>>,
-    pub(crate) log: Option<Log<'l>>,
-    pub(crate) sides: Option<&'a dyn Sides>,
-    pub(crate) recorders: Vec<RecorderCell>,
-    /// If every record is kept: what they call things.
-    pub(crate) names: Option<Names>,
-    pub(crate) fault: Mutex<Option<EngineError>>,
-    pub(crate) progress: Option<&'a (dyn Fn(RunProgress) + Sync)>,
-    /// What is done of the root's calls, for `progress`: whole operations.
-    pub(crate) flops_done: AtomicU64,
-    /// What the root's calls add up to, for `progress`.
-    pub(crate) flops_total: f64,
-}
-
-/// One child of an execution: its number, its memory, its leading worker.
-#[derive(Clone, Copy)]
-pub(crate) struct ChildAt {
-    pub(crate) child: usize,
-    /// Which memory of its kind the child is.
-    pub(crate) instance: usize,
-    pub(crate) worker: usize,
-    /// The memory above, and the worker that leads all children.
-    pub(crate) parent: usize,
-    pub(crate) leader: usize,
-}
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 /// What the children of one execution of a plan share.
 struct Shared<'p> {
@@ -70,50 +24,7 @@ struct Shared<'p> {
     phases: Vec<Phase>,
 }
 
-/// One child's state during one execution of a plan.
-pub(crate) struct ChildState<'p> {
-    pub(crate) plan: &'p Plan,
-    /// If every record is kept: the plan in the records' numbers.
-    pub(crate) numbers: Option<&'p PlanNumbers>,
-    pub(crate) steps: &'p ChildPlan,
-    pub(crate) at: ChildAt,
-    pending: Vec<Pending<'p>>,
-    /// For each slot, who wrote its content: call and argument. Kept for the log and for arrays in two files.
-    writers: Vec<(u32, u32)>,
-    /// For each slot, who uses its content first: call and argument. Kept for arrays in two files.
-    readers: Vec<(u32, u32)>,
-    current: Cell<u32>,
-    signals: u32,
-    /// Barriers and broadcasts that it has left.
-    pub(crate) barriers: u32,
-    pub(crate) broadcasts: u32,
-}
-
-/// A store that the log is told about.
-struct Logged<'p> {
-    call: u32,
-    argument: u32,
-    array: &'p dyn Opaque,
-}
-
-enum Pending<'p> {
-    Done,
-    /// A transfer of the slot; for a store, whether the log wants to know when it is complete.
-    UnderWay {
-        receipt: Box<dyn Receipt>,
-        issued: Issued,
-        slot: Slot,
-        logged: Option<Logged<'p>>,
-    },
-}
-
 impl Interpreter<'_, '_> {
-    /// What is left after the run: recorders, names and the first fault.
-    pub(crate) fn finish(self) -> (Vec<Recorder>, Option<Names>, Option<EngineError>) {
-        let recorders = self.recorders.into_iter().map(|r| r.0.into_inner()).collect();
-        (recorders, self.names, self.fault.into_inner().unwrap_or_else(PoisonError::into_inner))
-    }
-
     /// Executes a plan in memory `instance` of those above its edge, where its arrays lie at `places`.
     pub(crate) fn execute(
         &self,
@@ -173,23 +84,6 @@ impl Interpreter<'_, '_> {
         if self.abort.is_raised() { Err(Ended) } else { Ok(()) }
     }
 
-    /// The leading worker of another child of the same execution.
-    pub(crate) fn sibling(&self, state: &ChildState<'_>, child: usize) -> usize {
-        match self.ranks_of(state.plan) {
-            // Its number in all, less that of this rank's first: whoever puts the ranks' records together adds that.
-            Some(ranks) => child.wrapping_sub(ranks.all.rank()).wrapping_mul(self.recorders.len()),
-            None => self.memories.branch(state.plan).first_worker(state.at.leader, child),
-        }
-    }
-
-    pub(crate) fn fail(&self, error: EngineError) -> Ended {
-        let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        fault.get_or_insert(error);
-        drop(fault);
-        self.abort.raise();
-        Ended
-    }
-
     /// Executes one child, whose part was handed out at `since`, and keeps panics of leaves from leaving it.
     fn child<'p>(&self, shared: &Shared<'p>, at: ChildAt, since: Tick, places: &[Place<'p>]) -> Result<(), Ended> {
         let steps = &shared.plan.children[at.child];
@@ -213,11 +107,7 @@ impl Interpreter<'_, '_> {
         };
         let result = catch_unwind(AssertUnwindSafe(|| self.steps(shared, &mut state, places)));
         let result = result.unwrap_or_else(|panic| {
-            let message = panic
-                .downcast_ref::<&str>()
-                .map(|s| (*s).to_owned())
-                .or_else(|| panic.downcast_ref::<String>().cloned())
-                .unwrap_or_else(|| "a panic without text".to_owned());
+            let message = panic_message(panic);
             let call = Box::new(CallName::of(shared.plan, state.current.get()));
             Err(self.fail(EngineError::LeafPanicked { call, message }))
         });
@@ -392,7 +282,7 @@ impl Interpreter<'_, '_> {
             let flops = plan.tasks[class.task as usize].work(&class.shape).flops.max(1.0) as u64;
             // Relaxed: a sum that is only shown.
             let done = self.flops_done.fetch_add(flops, Ordering::Relaxed) + flops;
-            progress(RunProgress { done: done as f64, total: self.flops_total });
+            progress(multigrain_driver::ranks::Progress { done: done as f64, total: self.flops_total });
         }
     }
 
@@ -406,11 +296,6 @@ impl Interpreter<'_, '_> {
         let end = slot.offset_bytes.checked_add(slot.bytes)?.checked_next_multiple_of(plan.slot_unit_bytes.max(1))?;
         let view = || RawView::dense(start.wrapping_add(slot.offset_bytes as usize), array.element, shape);
         (is_whole && end <= len_bytes).then(view)
-    }
-
-    /// The fault of a plan whose call or block does not lie where it should.
-    pub(crate) fn misplaced(&self, plan: &Plan, call: u32) -> Ended {
-        self.fail(EngineError::Misplaced { what: CallName::of(plan, call).to_string() })
     }
 
     fn transfer<'p>(
@@ -492,10 +377,6 @@ impl Interpreter<'_, '_> {
         self.is_root(plan) && (self.log.is_some() || self.sides.is_some())
     }
 
-    pub(crate) fn is_root(&self, plan: &Plan) -> bool {
-        std::ptr::eq(plan, self.root)
-    }
-
     /// In which of an array's two places a slot's block lies, or into which it goes.
     fn side(&self, state: &ChildState<'_>, index: u32, direction: Direction) -> usize {
         let users = match direction {
@@ -527,10 +408,6 @@ impl Interpreter<'_, '_> {
         result.map_err(|e| self.store_fault(state.plan, &slot, e))?;
         self.log_done(state, &slot, logged, end)?;
         if self.abort.is_raised() { Err(Ended) } else { Ok(()) }
-    }
-
-    pub(crate) fn store_fault(&self, plan: &Plan, slot: &Slot, source: impl Into<StoreError>) -> Ended {
-        self.fail(EngineError::Store { what: block_name(plan, slot), source: source.into() })
     }
 }
 
@@ -569,11 +446,6 @@ impl Leaf<'_> {
 fn execute_there(own: &Reserved, leaf: &Leaf<'_>) -> std::thread::Result<()> {
     // SAFETY: the plan has awaited all transfers of what the leaf uses; for the leaf, see where it is made.
     unsafe { own.child.run(&mut || leaf.execute()) }
-}
-
-/// A call's number in the whole program.
-pub(crate) fn in_program(plan: &Plan, call: u32) -> u32 {
-    plan.numbers.get(call as usize).copied().unwrap_or(call)
 }
 
 /// For each slot of a child, the call, as the whole program numbers it, that uses its content first, and by which argument.

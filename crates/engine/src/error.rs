@@ -31,6 +31,10 @@ impl fmt::Display for CallName {
     }
 }
 
+/// The run is over before its end; the interpreter's fault says why.
+#[derive(Debug)]
+pub(crate) struct Ended;
+
 /// The first fault of a run. The others were told to end, and all transfers under way have ended.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {

@@ -5,11 +5,12 @@
 //! the task and the block. All staging and scratch memory is reserved before the first step ([`Memories`]). This room
 //! decides nothing: what is fetched when, and who runs what, stands in the plan.
 
-mod barrier;
-mod broadcast;
 mod child;
 mod error;
 mod home;
+mod interpreter;
+mod meet;
+mod meetings;
 mod memory;
 mod parts;
 mod phase;
@@ -20,4 +21,5 @@ mod tracing;
 pub use error::{CallName, EngineError};
 pub use home::{Home, Sides, StoreLog};
 pub use memory::{Memories, MemoryBytes, Part};
-pub use run::{Progress, Report, RunOptions, run};
+pub use multigrain_driver::ranks::Progress;
+pub use run::{Report, RunOptions, run};

@@ -1,9 +1,9 @@
 //! Calls that are executed where their arrays lie, which may be in files: the parts of a plan, one after the other, and what a
 //! group of kinds of children is given.
 
-use crate::child::{Ended, Interpreter, in_program};
-use crate::error::{CallName, EngineError};
+use crate::error::{CallName, Ended, EngineError};
 use crate::home::Place;
+use crate::interpreter::{Interpreter, in_program};
 use multigrain_driver::{Direction, Location, Opaque, Slack, StoreError, Transfer};
 use multigrain_plan::{Body, Plan};
 use multigrain_program::Region;

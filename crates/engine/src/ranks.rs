@@ -4,7 +4,7 @@
 //! Signals are counted from the first plan on. All ranks execute the same plans in the same order, so each knows how many another
 //! had given before this one. Behind every plan of the root edge all meet: what one has stored the next plan may fetch anywhere.
 
-use crate::child::{Ended, Interpreter};
+use crate::error::Ended;
 use multigrain_driver::ranks::Ranks;
 use multigrain_plan::{Op, Plan};
 use multigrain_team::Abort;
@@ -36,12 +36,5 @@ impl<'a> OnRanks<'a> {
             before.fetch_add(given, Ordering::Relaxed);
         }
         self.all.meet(abort).map_err(|_| Ended)
-    }
-}
-
-impl<'a> Interpreter<'a, '_> {
-    /// The ranks, for a plan whose children are theirs.
-    pub(crate) fn ranks_of(&self, plan: &Plan) -> Option<&OnRanks<'a>> {
-        self.ranks.as_ref().filter(|_| plan.edge == 0)
     }
 }

@@ -1,12 +1,12 @@
 //! The entry: checks, reservation, execution, report.
 
-use crate::barrier::Meetings;
-use crate::child::Interpreter;
 use crate::error::EngineError;
 use crate::home::{Home, Place, Sides, StoreLog};
+use crate::interpreter::Interpreter;
+use crate::meetings::Meetings;
 use crate::memory::{Memories, Part};
 use crate::ranks::OnRanks;
-use multigrain_driver::ranks::Ranks;
+use multigrain_driver::ranks::{Progress, Ranks};
 use multigrain_machine::Machine;
 use multigrain_plan::names::Names;
 use multigrain_plan::{Body, Plan};
@@ -15,15 +15,6 @@ use multigrain_trace::{Breakdown, ClockInfo, End, Mode, Recorder, Spill, Tick, T
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-
-/// How far a run is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
-    /// Floating-point operations (or calls, for a program without any) that are done.
-    pub done: f64,
-    /// All of them.
-    pub total: f64,
-}
 
 /// What a run may be given besides plan and homes.
 pub struct RunOptions<'a, 'l> {

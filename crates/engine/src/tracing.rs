@@ -1,47 +1,13 @@
 //! What the interpreter records besides leaves and waits, when every record is kept: who served which plan, who had
 //! nothing to do and because of whom, and which block each transfer moved.
 
-use crate::child::{ChildAt, ChildState, Interpreter};
+use crate::interpreter::{ChildAt, ChildState, Interpreter, Issued};
 use multigrain_driver::{Direction, Receipt};
 use multigrain_plan::Plan;
-use multigrain_trace::{Activity, Flow, Idleness, Kind, Recorder, Tick};
-use std::cell::UnsafeCell;
+use multigrain_trace::{Activity, Flow, Idleness, Kind, Tick};
 use std::ops::Range;
 
-/// A worker's recorder: used by the worker, or by its leader while the worker is idle.
-pub(crate) struct RecorderCell(pub(crate) UnsafeCell<Recorder>);
-
-impl From<Recorder> for RecorderCell {
-    fn from(recorder: Recorder) -> RecorderCell {
-        RecorderCell(UnsafeCell::new(recorder))
-    }
-}
-
-// SAFETY: at any time one thread uses a recorder: its worker, or the leader that the idle worker will be called by.
-// Calling and returning (fork and join) order the two.
-unsafe impl Sync for RecorderCell {}
-
-/// A transfer for the records.
-#[derive(Clone, Copy)]
-pub(crate) struct Issued {
-    /// When.
-    pub(crate) at: Tick,
-    /// Which of its worker's transfers.
-    pub(crate) number: u32,
-    /// The slot in the numbers of the trace.
-    pub(crate) slot: u32,
-    /// Which way.
-    pub(crate) flow: Flow,
-}
-
 impl Interpreter<'_, '_> {
-    #[allow(clippy::mut_from_ref)]
-    pub(crate) fn recorder(&self, worker: usize) -> &mut Recorder {
-        // SAFETY: see `RecorderCell`: called by the worker itself, or by its leader while it is idle; no reference is
-        // kept across a call that could make another.
-        unsafe { &mut *self.recorders[worker].0.get() }
-    }
-
     /// Whether every record is kept.
     #[inline]
     pub(crate) fn traces(&self) -> bool {

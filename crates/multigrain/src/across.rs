@@ -23,9 +23,9 @@ use crate::resume::{GoingOn, forget, remove_left};
 use crate::run::{Done, Run};
 use crate::sides::Sides;
 use crate::together::{OfRank, heard, meet, number, same};
-use multigrain_driver::ranks::{self, Ranks};
+use multigrain_driver::ranks::Ranks;
 use multigrain_driver::spread::Spread;
-use multigrain_engine::{EngineError, Progress};
+use multigrain_engine::EngineError;
 use multigrain_machine::Machine;
 use multigrain_plan::{Body, Plan};
 use multigrain_store::{ArrayFile, Direction};
@@ -215,8 +215,7 @@ impl Run<'_> {
         ranks.tell_done();
         let all = heard(ranks, ranks.gather(&bytes))?;
         if let Some(show) = self.settings.progress.filter(|_| ranks.rank() == 0) {
-            let ranks::Done { done, total } = ranks.done();
-            show(Progress { done, total });
+            show(ranks.done());
         }
         let of = |(rank, bytes): (usize, &Vec<u8>)| OfRank {
             node: ranks.node(rank).to_owned(),

@@ -1,7 +1,7 @@
 //! What ranks that execute a run together tell each other: how far it is, what has to be the same on all, and its end.
 
 use crate::error::Error;
-use multigrain_driver::ranks::{self, Ended, Ranks};
+use multigrain_driver::ranks::{Ended, Ranks};
 use multigrain_engine::Progress;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -33,12 +33,9 @@ pub(crate) fn shown<T>(
     show: Option<&(dyn Fn(Progress) + Sync)>,
     run: impl FnOnce(&(dyn Fn(Progress) + Sync)) -> T,
 ) -> T {
-    let show = show
-        .filter(|_| ranks.rank() == 0)
-        .map(|show| move |ranks::Done { done, total }| show(Progress { done, total }));
     std::thread::scope(|scope| {
-        let _shown = ranks.show(show.as_ref().map(|show| show as &(dyn Fn(ranks::Done) + Sync)), scope);
-        run(&|Progress { done, total }| ranks.did(ranks::Done { done, total }))
+        let _shown = ranks.show(show.filter(|_| ranks.rank() == 0), scope);
+        run(&|progress| ranks.did(progress))
     })
 }
 

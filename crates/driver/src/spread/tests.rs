@@ -2,7 +2,7 @@
 
 use super::{Direction, ElementType, MESSAGE_BYTES, Ranks, Region, Spread, UNDER_WAY, lock, owned};
 use crate::exchange::{DATA, PLACE_BYTES};
-use crate::ranks::{Done, Link};
+use crate::ranks::{Link, Progress};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, OnceLock, Weak};
 
@@ -181,17 +181,17 @@ fn the_first_knows_how_far_all_are() {
         let all = ranks(count, 1, None);
         for step in 1..4 {
             for (rank, ranks) in all.iter().enumerate() {
-                ranks.did(Done { done: (step * (rank + 1)) as f64, total: 45.0 });
+                ranks.did(Progress { done: (step * (rank + 1)) as f64, total: 45.0 });
                 ranks.tell_done();
             }
             let sum = step * count * (count + 1) / 2;
-            assert_eq!(all[0].done(), Done { done: sum as f64, total: 45.0 });
+            assert_eq!(all[0].done(), Progress { done: sum as f64, total: 45.0 });
         }
         all.iter().for_each(|ranks| ranks.begin());
-        assert_eq!(all[0].done(), Done::default());
+        assert_eq!(all[0].done(), Progress::default());
         // Of a message that is cut off nothing is taken.
         all[0].deliver(count - 1, &[13, 1, 2, 3]);
-        assert_eq!(all[0].done(), Done::default());
+        assert_eq!(all[0].done(), Progress::default());
     }
 }
 
