@@ -4,13 +4,14 @@ pub(crate) mod alignments;
 pub(crate) mod driver;
 pub(crate) mod files;
 pub(crate) mod from_files;
+pub(crate) mod how;
 pub(crate) mod in_memory;
 pub(crate) mod peers;
 pub(crate) mod rounds;
 pub(crate) mod row;
 pub(crate) mod show;
 
-use crate::args::BenchArgs;
+use how::How;
 use multigrain::app::AppJob;
 use multigrain::{Abort, Error, Options, Outcome, Report, Runtime, Settings};
 use multigrain_console::Failure;
@@ -22,7 +23,9 @@ use std::time::Duration;
 
 /// What every row needs.
 pub(crate) struct Bench<'a> {
-    pub(crate) args: &'a BenchArgs,
+    pub(crate) args: &'a How,
+    /// The one row that is asked for, if it is one.
+    pub(crate) alone: Option<&'static str>,
     pub(crate) catalogue: Catalogue,
     pub(crate) abort: Arc<Abort>,
 }
@@ -43,7 +46,7 @@ impl Bench<'_> {
 
     /// Whether this row alone is asked for.
     pub(crate) fn is_alone(&self, name: &str) -> bool {
-        matches!(self.args.rows[..], [row] if row.name == name)
+        self.alone == Some(name)
     }
 
     /// The directory of figures, where none is named the current one.

@@ -6,18 +6,20 @@
 //! first; nothing here computes for anybody else, and no other room uses this one.
 
 mod args;
+mod entry;
 mod figures;
 mod harness;
 mod rows;
 mod studies;
 
 use args::BenchArgs;
+use entry::{Entry, Page, What};
 use harness::peers::Catalogue;
 use harness::row::Row;
 use harness::{Bench, reason, show};
 use multigrain::Error;
 use multigrain_console::{Failure, Interrupt, print, say};
-use rows::{Entry, What, collectives};
+use rows::collectives;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -25,19 +27,21 @@ fn main() -> ExitCode {
 }
 
 /// Measures and prints.
-fn bench(args: &BenchArgs) -> Result<(), Failure> {
-    let told = |(text, value): rows::Page| print(&if args.json { format!("{value}\n") } else { text });
-    if let [Entry { what: What::Simulated(study), .. }] = args.rows[..] {
+fn bench(asked: &BenchArgs) -> Result<(), Failure> {
+    let (asked, args) = (&asked.rows[..], &asked.how);
+    let told = |(text, value): Page| print(&if args.json { format!("{value}\n") } else { text });
+    if let [Entry { what: What::Simulated(study), .. }] = *asked {
         return told(study(args.figures.as_deref())?);
     }
     let interrupt = Interrupt::install()?;
     interrupt.begin();
-    let bench = Bench { args, catalogue: Catalogue::load()?, abort: interrupt.abort.clone() };
-    if let [Entry { what: What::Study(study), .. }] = args.rows[..] {
+    let alone = if let [only] = asked { Some(only.name) } else { None };
+    let bench = Bench { args, alone, catalogue: Catalogue::load()?, abort: interrupt.abort.clone() };
+    if let [Entry { what: What::Study(study), .. }] = *asked {
         return told(study(&bench)?);
     }
     let everything: Vec<&Entry> = rows::all().filter(|entry| entry.unasked).collect();
-    let entries = if args.rows.is_empty() { &everything[..] } else { &args.rows[..] };
+    let entries = if asked.is_empty() { &everything[..] } else { asked };
     let (mut rows, mut failed) = (Vec::new(), 0);
     for entry in entries {
         let measured = match entry.what {
@@ -60,9 +64,9 @@ fn bench(args: &BenchArgs) -> Result<(), Failure> {
             }
         }
     }
-    let (text, value) = match args.rows[..] {
+    let (text, value) = match *asked {
         [Entry { what: What::RowsAndPage(_, page), .. }] => page(&bench)?,
-        _ => rows::Page::default(),
+        _ => Page::default(),
     };
     print(&match args.json {
         true => {

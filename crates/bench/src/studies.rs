@@ -1,6 +1,6 @@
 //! What prints something else than rows beside peers: tables and figures of their own. Each is asked for alone.
 
-use crate::rows::Entry;
+use crate::entry::Entry;
 
 mod grains;
 mod levels;

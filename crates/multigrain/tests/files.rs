@@ -7,9 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Rooms in which there are circles still.
-const NOT_YET: &[&str] = &["bench"];
-
 /// A module by its names from the root of its room.
 type Name = Vec<String>;
 
@@ -351,12 +348,7 @@ fn no_files_use_each_other_in_a_circle() {
             files(&path.join("src"), "", &mut of_room);
             let room = Room::new(&of_room);
             arrows += room.arrows().values().map(BTreeMap::len).sum::<usize>();
-            let found = room.circles();
-            if NOT_YET.contains(&name) {
-                assert!(!found.is_empty(), "{name} has no circles any more: take it out of this test's list");
-                continue;
-            }
-            for circle in found {
+            for circle in room.circles() {
                 circles += &format!("{parent}/{name}\n{circle}");
             }
         }

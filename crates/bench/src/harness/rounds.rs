@@ -63,12 +63,14 @@ impl Contender {
             Err(why) => self.driver = Err(why),
         }
     }
+}
 
+impl From<Contender> for Figure {
     /// What is shown of it. A peer that failed on its way has no figure.
-    pub(crate) fn figure(self) -> Figure {
-        let failed = self.driver.err();
-        let samples = if failed.is_some() { Vec::new() } else { self.samples };
-        Figure { name: self.name, version: self.version, samples, missing: failed }
+    fn from(peer: Contender) -> Figure {
+        let failed = peer.driver.err();
+        let samples = if failed.is_some() { Vec::new() } else { peer.samples };
+        Figure { name: peer.name, version: peer.version, samples, missing: failed }
     }
 }
 

@@ -1,7 +1,5 @@
 //! A row: figures of both sides, the bar, the verdict.
 
-use super::rounds::Contender;
-
 /// What figures mean. Both sides measure a cost (seconds, nanoseconds, a multiple); people read some of them as rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Unit {
@@ -87,11 +85,11 @@ impl Row {
         name: impl Into<String>,
         unit: Unit,
         ours: Vec<f64>,
-        peers: impl IntoIterator<Item = Contender>,
+        peers: impl IntoIterator<Item = impl Into<Figure>>,
         bar: f64,
         notes: Vec<String>,
     ) -> Row {
-        let peers = peers.into_iter().map(Contender::figure).collect();
+        let peers = peers.into_iter().map(Into::into).collect();
         Row { name: name.into(), unit, ours, peers, bar: Bar::RatioAtLeast(bar), notes, failed: None }
     }
 

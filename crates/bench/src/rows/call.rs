@@ -1,6 +1,6 @@
 //! What a call costs that does nothing: in a stream of a million, planned once, and one at a time.
 
-use super::Entry;
+use crate::entry::Entry;
 use crate::harness::rounds::{Contender, Turn, alternate};
 use crate::harness::row::{Bar, Row, Unit, median};
 use crate::harness::{Bench, run_seconds};
@@ -86,7 +86,7 @@ pub(crate) fn call(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         name: "call".into(),
         unit: Unit::Nanoseconds,
         ours,
-        peers: peers.into_iter().map(Contender::figure).collect(),
+        peers: peers.into_iter().map(Into::into).collect(),
         bar: Bar::AtMost(200.0),
         notes: vec![
             format!(
@@ -123,7 +123,7 @@ fn waited_for(bench: &Bench<'_>) -> Result<Row, Failure> {
         name: "call-wait".into(),
         unit: Unit::Nanoseconds,
         ours,
-        peers: peers.into_iter().map(Contender::figure).collect(),
+        peers: peers.into_iter().map(Into::into).collect(),
         bar: Bar::None,
         notes: vec!["a run of a prepared plan of one empty call, reservation of its memory and report included".into()],
         failed: None,

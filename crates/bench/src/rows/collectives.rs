@@ -1,6 +1,6 @@
 //! Collective operations among threads: every algorithm at every group size, and the best of them beside peers.
 
-use super::Entry;
+use crate::entry::Entry;
 use crate::figures::svg;
 use crate::harness::Bench;
 use crate::harness::rounds::{Contender, Turn, alternate, status};
@@ -274,7 +274,7 @@ fn beside_peers(bench: &Bench<'_>, kind: Kind, bytes: u64) -> Result<Row, Failur
     let mut samples = alternate(bench, "collectives", bench.args.rounds, &mut turns, &mut peers)?.into_iter();
     drop(turns);
     let ours = samples.next().unwrap_or_default();
-    let mut figures: Vec<Figure> = peers.into_iter().map(Contender::figure).collect();
+    let mut figures: Vec<Figure> = peers.into_iter().map(Figure::from).collect();
     if let Some(samples) = samples.next() {
         figures.push(Figure { name: STD.to_owned(), version: None, samples, missing: None });
     }

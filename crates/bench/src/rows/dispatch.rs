@@ -7,7 +7,7 @@
 mod page;
 mod work;
 
-use super::{Entry, What};
+use crate::entry::{Entry, What};
 use crate::harness::Bench;
 use crate::harness::rounds::{Contender, Turn, alternate};
 use crate::harness::row::{Bar, Figure, Row, Unit};
@@ -79,7 +79,7 @@ fn empty(bench: &Bench<'_>) -> Result<Row, Failure> {
     drop(turns);
     let ours = samples.next().unwrap_or_default();
     let mailbox = crate::harness::row::median(&samples.next().unwrap_or_default()).unwrap_or(f64::NAN);
-    let [channel, others @ ..] = peers.map(Contender::figure);
+    let [channel, others @ ..] = peers.map(Figure::from);
     let mut row = Row {
         name: "dispatch-empty".into(),
         unit: Unit::Nanoseconds,

@@ -6,7 +6,7 @@ mod clip;
 mod curve;
 mod equal;
 
-use super::Entry;
+use crate::entry::Entry;
 use crate::harness::files::Scratch;
 use crate::harness::rounds::{Turn, alternate};
 use crate::harness::row::{Bar, Figure, Row, Unit, median};

@@ -1,7 +1,7 @@
 //! Encryption: from memory to memory beside one core of the cipher's library and a copy of the memory, its jobs by queue
 //! beside by mailboxes, and from file to file beside `age`.
 
-use super::Entry;
+use crate::entry::Entry;
 use crate::harness::Bench;
 use crate::harness::driver::Driver;
 use crate::harness::files::Scratch;

@@ -1,6 +1,6 @@
 //! The Fourier transform of a volume: in memory beside libraries, from files beside the disk and NumPy memory maps.
 
-use super::Entry;
+use crate::entry::Entry;
 use crate::harness::files::Scratch;
 use crate::harness::in_memory::repeated;
 use crate::harness::rounds::{Contender, Turn, alternate};
@@ -50,7 +50,7 @@ pub(crate) fn in_memory(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         name: name.to_owned(),
         unit: Unit::Gflops(flops(n * n * n)),
         ours: ours.clone(),
-        peers: vec![peer.figure()],
+        peers: vec![peer.into()],
         bar: Bar::RatioAtLeast(bar),
         notes: vec![
             format!("{n}^3 complex64 in memory, in place, there and back; 5 N log2 N operations each"),
@@ -127,7 +127,7 @@ pub(crate) fn from_files(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         name: name.to_owned(),
         unit: Unit::GigabytesPerSecond(4.0 * bytes as f64),
         ours: ours.clone(),
-        peers: vec![peer.figure()],
+        peers: vec![peer.into()],
         bar: Bar::RatioAtLeast(bar),
         notes: vec![note.clone(), checked.clone()],
         failed: None,

@@ -1,6 +1,6 @@
 //! Direct N-body beside the loop that is written by hand for it.
 
-use super::Entry;
+use crate::entry::Entry;
 use crate::harness::in_memory::repeated;
 use crate::harness::rounds::{Contender, Turn, alternate};
 use crate::harness::row::{Row, Unit};

@@ -1,6 +1,6 @@
 //! Profiles against a database of sequences, from files to the table of hits, beside hmmsearch.
 
-use super::Entry;
+use crate::entry::Entry;
 use crate::harness::files::Scratch;
 use crate::harness::rounds::{Contender, Turn, alternate};
 use crate::harness::row::{Row, Unit};

@@ -1,6 +1,6 @@
 //! Children that differ: one core and an emulated device multiply together, beside what their rates add up to.
 
-use super::Entry;
+use crate::entry::Entry;
 use crate::harness::Bench;
 use crate::harness::rounds::{Turn, alternate};
 use crate::harness::row::{Bar, Figure, Row, Unit};

@@ -1,6 +1,6 @@
 //! Maximum-likelihood trees: likelihood kernels beside BEAGLE, one search and bootstraps beside RAxML and IQ-TREE.
 
-use super::Entry;
+use crate::entry::Entry;
 use crate::harness::Bench;
 use crate::harness::alignments::{DNA, Generated, Source, generated};
 use crate::harness::files::Scratch;

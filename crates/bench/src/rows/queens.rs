@@ -1,6 +1,6 @@
 //! Queens on one core beside the look-ahead search, and on several beside one.
 
-use super::Entry;
+use crate::entry::Entry;
 use crate::harness::Bench;
 use crate::harness::rounds::{Contender, Turn, alternate};
 use crate::harness::row::{Bar, Figure, Row, Unit};

@@ -1,6 +1,6 @@
 //! Products of matrices: in memory beside libraries; from files beside our own speed in memory, and beside what people use today.
 
-use super::Entry;
+use crate::entry::Entry;
 use crate::harness::files::Scratch;
 use crate::harness::rounds::{Contender, Turn, alternate};
 use crate::harness::row::{Bar, Figure, Row, Unit};
@@ -166,7 +166,7 @@ pub(crate) fn beside_peers(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
             name: if warm { "sgemm-peers-warm" } else { "sgemm-peers-cold" }.into(),
             unit: Unit::Seconds,
             ours,
-            peers: peers.into_iter().map(Contender::figure).collect(),
+            peers: peers.into_iter().map(Into::into).collect(),
             bar: Bar::RatioAtLeast(1.0),
             notes,
             failed: None,

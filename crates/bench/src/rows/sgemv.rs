@@ -1,6 +1,6 @@
 //! Products of a matrix and a vector, in memory and from files.
 
-use super::Entry;
+use crate::entry::Entry;
 use crate::harness::files::Scratch;
 use crate::harness::from_files::RESULT;
 use crate::harness::row::{Row, Unit};

@@ -1,6 +1,6 @@
 //! How fast virtual time passes.
 
-use super::Entry;
+use crate::entry::Entry;
 use crate::harness::Bench;
 use crate::harness::row::{Bar, Row, Unit};
 use multigrain::rooms::sim::{Dma, LinkId, Random, Simulation, Time, Transfer};

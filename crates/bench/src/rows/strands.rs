@@ -1,7 +1,7 @@
 //! What strands cost (a switch, an off-load, a loop on several workers) beside peers, and what the policies make of
 //! searches in miniature.
 
-use super::Entry;
+use crate::entry::Entry;
 use crate::harness::Bench;
 use crate::harness::rounds::{Contender, Turn, alternate};
 use crate::harness::row::{Bar, Figure, Row, Unit};
@@ -102,7 +102,7 @@ fn offload(bench: &Bench<'_>) -> Result<Row, Failure> {
         name: "strands-offload".into(),
         unit: Unit::Nanoseconds,
         ours,
-        peers: peers.into_iter().map(Contender::figure).collect(),
+        peers: peers.into_iter().map(Into::into).collect(),
         bar: Bar::AtMost(1_000.0),
         notes: vec!["an empty task from a host to an idle worker and back, policy and switch included".into()],
         failed: None,
@@ -133,7 +133,7 @@ fn shared_loop(bench: &Bench<'_>) -> Result<Row, Failure> {
         name: format!("strands-loop-{workers}"),
         unit: Unit::Nanoseconds,
         ours,
-        peers: peers.into_iter().map(Contender::figure).collect(),
+        peers: peers.into_iter().map(Into::into).collect(),
         bar: Bar::None,
         notes: vec![format!(
             "a loop of {chunks} empty chunks on {workers} workers: decision, fork, reduction and join. oneTBB may let one \

@@ -6,7 +6,7 @@ use super::{BOTH, team, turn};
 use crate::figures::lines::{Lines, Scale, Series};
 use crate::harness::Bench;
 use crate::harness::rounds::{Contender, Turn, alternate};
-use crate::harness::row::median;
+use crate::harness::row::{Figure, median};
 use multigrain::jobs::{BATCH_NS, Batching, Dispatch, JobOptions, Team};
 use multigrain_console::Failure;
 use multigrain_console::table;
@@ -141,7 +141,7 @@ fn of_size(
     }
     let first = peer_cells.len() - peers.len();
     for (cell, peer) in peer_cells[first..].iter_mut().zip(peers) {
-        let figure = peer.figure();
+        let figure: Figure = peer.into();
         cell.each_ns = figure.median().ok_or_else(|| figure.missing.unwrap_or_else(|| "no figure".into()));
     }
     Ok(())
