@@ -159,8 +159,13 @@ impl Program {
     /// # Panics
     /// When [`Task::reduced_axis`] does not go with the parameters: a mistake in the task, not in its input.
     pub fn task<T: Task>(&mut self, task: T) -> TaskHandle<T> {
+        self.any_task(Program::erase(task))
+    }
+
+    /// Adds a task that was [erased](Program::erase) of its type, which several programs may have.
+    pub fn any_task<T: Task>(&mut self, task: Arc<dyn DynTask>) -> TaskHandle<T> {
         let (index, declaration) = (self.tasks.len() as u32, Declaration::new());
-        self.tasks.push(Program::erase(task));
+        self.tasks.push(task);
         self.task_declarations.push(declaration);
         TaskHandle { index, declaration, task: PhantomData }
     }

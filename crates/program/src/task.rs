@@ -1,7 +1,6 @@
 //! Tasks: a name, declared parameters, an inner variant that splits and a leaf variant that computes.
 
 use crate::{CallShape, IoBound, LeafContext, Notation, ParamList, SubCall, Tunable, Tunables, Work};
-use std::sync::Arc;
 
 /// A named function on blocks. This is what people write; engines see it as a [`DynTask`](crate::DynTask).
 ///
@@ -91,53 +90,5 @@ pub trait Task: Send + Sync + 'static {
     /// among them. `None`: none is known.
     fn parallel_io_lower_bound(&self, _call: &CallShape, _memories: u64, _capacity_bytes: u64) -> Option<u64> {
         None
-    }
-}
-
-impl<T: Task> Task for Arc<T> {
-    type Params = T::Params;
-
-    fn version(&self) -> u64 {
-        (**self).version()
-    }
-
-    fn name(&self) -> &'static str {
-        (**self).name()
-    }
-    fn parameters(&self) -> Self::Params {
-        (**self).parameters()
-    }
-    fn notation(&self) -> Option<Notation> {
-        (**self).notation()
-    }
-    fn param_names(&self) -> &'static [&'static str] {
-        (**self).param_names()
-    }
-    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        (**self).tunables(call)
-    }
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-        (**self).split(call, tunables)
-    }
-    fn reduced_axis(&self) -> Option<&'static str> {
-        (**self).reduced_axis()
-    }
-    fn stages(&self, call: &CallShape) -> Vec<SubCall> {
-        (**self).stages(call)
-    }
-    fn leaf(&self, views: <Self::Params as ParamList>::Views<'_>, context: &mut LeafContext<'_>) {
-        (**self).leaf(views, context);
-    }
-    fn scratch_bytes(&self, call: &CallShape, capacity_bytes: u64) -> u64 {
-        (**self).scratch_bytes(call, capacity_bytes)
-    }
-    fn work(&self, call: &CallShape) -> Work {
-        (**self).work(call)
-    }
-    fn io_lower_bound(&self, call: &CallShape, capacity_bytes: u64) -> Option<IoBound> {
-        (**self).io_lower_bound(call, capacity_bytes)
-    }
-    fn parallel_io_lower_bound(&self, call: &CallShape, memories: u64, capacity_bytes: u64) -> Option<u64> {
-        (**self).parallel_io_lower_bound(call, memories, capacity_bytes)
     }
 }

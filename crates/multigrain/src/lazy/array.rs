@@ -234,9 +234,9 @@ impl<T: Element, const R: usize> Lazy<T, R> {
         if steps == 0 {
             return self.clone();
         }
-        let task = Arc::new(task);
+        let task = Program::erase(task);
         let step = move |program: &mut Program, pairs: &[(AnyArray, AnyArray)]| {
-            let task = program.task(task.clone());
+            let task = program.any_task::<K>(task.clone());
             pairs.iter().try_for_each(|(from, to)| program.any_call(task, &[from.all(), to.all()], Scalars::new()))
         };
         Lazy::new(base::<T>(self.shape, Made::Iterated { from: self.stored(), steps, step: Arc::new(step) }))
