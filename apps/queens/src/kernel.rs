@@ -27,7 +27,7 @@ pub enum Kernel {
     Avx2,
     /// Sixteen boards of 32 bits in a register.
     Avx512,
-    /// Thirty-two boards of up to 16 columns in a register; wants AVX-512 BW and VBMI2 besides.
+    /// Thirty-two boards of up to 16 columns in a register; wants VBMI2 besides.
     Avx512Narrow,
 }
 
@@ -55,10 +55,7 @@ impl Kernel {
             Kernel::Avx512 => Isa::Avx512.is_supported(),
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx512Narrow => {
-                columns >> NARROW_COLUMNS == 0
-                    && Isa::Avx512.is_supported()
-                    && is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512vbmi2")
+                columns >> NARROW_COLUMNS == 0 && Isa::Avx512.is_supported() && is_x86_feature_detected!("avx512vbmi2")
             }
             #[cfg(not(target_arch = "x86_64"))]
             Kernel::Avx512Narrow => {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// Rooms from the bottom up; those of one layer do not use each other.
 const LAYERS: &[&[&str]] = &[
-    &["whole", "schedule", "macro"],
-    &["machine", "trace", "program", "simd"],
+    &["whole", "schedule", "macro", "simd"],
+    &["machine", "trace", "program"],
     &["plan", "store", "team"],
     &["driver"],
     &["engine", "sim"],

@@ -1,4 +1,47 @@
-//! The one place where a kernel that is written for all instruction sets is compiled for each.
+//! The one place where kernels are compiled for instruction sets.
+
+/// Functions compiled for an instruction set, by its name in [`Isa`](crate::Isa), written as `fn name(arguments) -> result { body }`:
+/// each is unsafe to call, since the processor must support the set, and its caller promises what its body needs besides.
+/// What that calls must be inlined (`#[inline(always)]`), or it is compiled without the set's instructions.
+///
+/// ```
+/// use multigrain_simd::{Lanes, compiled};
+///
+/// #[inline(always)]
+/// unsafe fn double<L: Lanes>(x: *mut f32) {
+///     unsafe { L::load(x).add(L::load(x)).store(x) }
+/// }
+///
+/// #[cfg(target_arch = "x86_64")]
+/// compiled! { Avx2:
+///     fn double_eight(x: *mut f32) { double::<std::arch::x86_64::__m256>(x) }
+/// }
+/// ```
+#[macro_export]
+macro_rules! compiled {
+    (Scalar: $($functions:tt)*) => { $crate::compiled! { [allow(unused_unsafe)] $($functions)* } };
+    (Neon: $($functions:tt)*) => { $crate::compiled! { [target_feature(enable = "neon")] $($functions)* } };
+    (Avx2: $($functions:tt)*) => {
+        $crate::compiled! { [target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2")] $($functions)* }
+    };
+    (Avx512: $($functions:tt)*) => {
+        $crate::compiled! {
+            [target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2,avx512f,avx512vl,avx512dq,avx512bw")] $($functions)*
+        }
+    };
+    ($with:tt $(
+        $(#[$about:meta])*
+        $of:vis fn $name:ident $(<$(const $generic:ident: $kind:ty),+>)? ($($argument:ident: $type:ty),* $(,)?)
+        $(-> $result:ty)? { $($body:tt)* }
+    )*) => {$(
+        $(#[$about])*
+        #$with
+        $of unsafe fn $name $(<$(const $generic: $kind),+>)? ($($argument: $type),*) $(-> $result)? {
+            // SAFETY: as the caller promises; the features are enabled here.
+            unsafe { $($body)* }
+        }
+    )*};
+}
 
 /// Calls a kernel as it is compiled for an instruction set: `Isa`, the arguments with their types, and what is called for each
 /// set, mostly one generic function with the vector and the blocks that suit it. Constants of the function around it are named
@@ -39,16 +82,12 @@ macro_rules! dispatch {
         Scalar: $scalar:expr, Neon: $neon:expr, Avx2: $avx2:expr, Avx512: $avx512:expr $(,)?
     }) => {{
         #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2,fma")]
-        unsafe fn avx2$(<$(const $generic: $of),+>)?($($name: $type),*) $(-> $result)? {
-            // SAFETY: as the caller promises; the features are enabled here.
-            unsafe { $avx2($($name),*) }
+        $crate::compiled! { Avx2:
+            fn avx2 $(<$(const $generic: $of),+>)? ($($name: $type),*) $(-> $result)? { $avx2($($name),*) }
         }
         #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")]
-        unsafe fn avx512$(<$(const $generic: $of),+>)?($($name: $type),*) $(-> $result)? {
-            // SAFETY: as the caller promises; the features are enabled here.
-            unsafe { $avx512($($name),*) }
+        $crate::compiled! { Avx512:
+            fn avx512 $(<$(const $generic: $of),+>)? ($($name: $type),*) $(-> $result)? { $avx512($($name),*) }
         }
         match $isa {
             #[cfg(target_arch = "aarch64")]

@@ -11,7 +11,7 @@ pub enum Isa {
     Scalar,
     /// AArch64, all of which has NEON: 4 lanes of `f32`.
     Neon,
-    /// x86-64 with AVX2 and FMA: 8 lanes of `f32`.
+    /// x86-64 with AVX2, FMA, POPCNT, BMI1 and BMI2, which come together: 8 lanes of `f32`.
     Avx2,
     /// x86-64 with AVX-512 F, VL, DQ and BW: 16 lanes of `f32`.
     Avx512,
@@ -34,7 +34,13 @@ impl Isa {
             Isa::Scalar => true,
             Isa::Neon => cfg!(target_arch = "aarch64"),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            Isa::Avx2 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
+                    && is_x86_feature_detected!("popcnt")
+                    && is_x86_feature_detected!("bmi1")
+                    && is_x86_feature_detected!("bmi2")
+            }
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => {
                 Isa::Avx2.is_supported()

@@ -1,7 +1,7 @@
 //! Instruction sets for leaf kernels: which of them this processor executes, and vectors for each.
 //!
 //! In comes nothing but the processor; out go [`Isa`], the choice at run time, [`dispatch!`], by which a kernel is compiled for
-//! each, and [`Lanes`] (of `f32`), [`Doubles`] (eight of `f64`), [`Quad`] (four of `f32` on any processor), [`Saturating`] (of `i8` or `i16`) and
+//! each ([`compiled!`]: for one), and [`Lanes`] (of `f32`), [`Doubles`] (eight of `f64`), [`Quad`] (four of `f32` on any processor), [`Saturating`] (of `i8` or `i16`) and
 //! [`Bits`] (of `u16` or `u32`), in terms of which a kernel is written once for all of them, so that its order of
 //! arithmetic cannot differ. This room holds no kernel, allocates nothing and knows nothing of machines, tasks or blocks.
 

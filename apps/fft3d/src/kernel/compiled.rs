@@ -4,7 +4,7 @@ use super::columns::{self, Columns};
 use super::pass::{Compiled, Final, Packed, Place, Shape, Strided, pass};
 use super::rows::{self, Rows};
 use super::{Dft, Pass};
-use multigrain_simd::{Isa, Lanes};
+use multigrain_simd::{Isa, Lanes, compiled};
 
 /// Runs one pass of any radix.
 ///
@@ -30,93 +30,76 @@ unsafe fn any_radix<V: Lanes>(dft: &Dft, this: &Pass, vectors_of: usize, from: i
 }
 
 macro_rules! compiled_for {
-    ($name:ident, $vector:ty $(, $features:literal)?) => {
+    ($name:ident, $set:ident, $vector:ty) => {
         mod $name {
             use super::*;
 
-            /// # Safety
-            /// As for [`pass`].
-            $(#[target_feature(enable = $features)])?
-            unsafe fn first(dft: &Dft, this: &Pass, from: Strided<$vector>, to: Packed) {
-                // SAFETY: the caller's promise.
-                unsafe { any_radix::<$vector>(dft, this, 1, from, to) }
-            }
-
-            /// # Safety
-            /// As for [`pass`].
-            $(#[target_feature(enable = $features)])?
-            unsafe fn middle(dft: &Dft, this: &Pass, vectors_of: usize, from: Packed, to: Packed) {
-                // SAFETY: the caller's promise.
-                unsafe { any_radix::<$vector>(dft, this, vectors_of, from, to) }
-            }
-
-            /// # Safety
-            /// As for [`pass`].
-            $(#[target_feature(enable = $features)])?
-            unsafe fn last(dft: &Dft, this: &Pass, vectors_of: usize, from: Packed, to: Strided<$vector>) {
-                // SAFETY: the caller's promise.
-                unsafe { any_radix::<$vector>(dft, this, vectors_of, from, to) }
-            }
-
-            /// # Safety
-            /// As for [`pass`].
-            $(#[target_feature(enable = $features)])?
-            unsafe fn finish(dft: &Dft, this: &Pass, from: Packed, to: Final<$vector>) {
-                // SAFETY: the caller's promise.
-                unsafe { any_radix::<$vector>(dft, this, 1, from, to) }
-            }
-
             const PASSES: Compiled<$vector> = Compiled { first, middle, last, finish };
 
-            /// # Safety
-            /// As for [`rows::rows`].
-            $(#[target_feature(enable = $features)])?
-            pub(super) unsafe fn rows(call: &Rows<'_>, scratch: *mut f32) {
-                // SAFETY: the caller's promise.
-                unsafe { rows::rows::<$vector>(call, &PASSES, scratch) }
-            }
+            compiled! { $set:
+                fn first(dft: &Dft, this: &Pass, from: Strided<$vector>, to: Packed) {
+                    any_radix::<$vector>(dft, this, 1, from, to)
+                }
 
-            /// # Safety
-            /// As for [`columns::columns`].
-            $(#[target_feature(enable = $features)])?
-            pub(super) unsafe fn columns(call: &Columns<'_>, scratch: *mut f32) {
-                // SAFETY: the caller's promise.
-                unsafe { columns::columns::<$vector>(call, &PASSES, scratch) }
+                fn middle(dft: &Dft, this: &Pass, vectors_of: usize, from: Packed, to: Packed) {
+                    any_radix::<$vector>(dft, this, vectors_of, from, to)
+                }
+
+                fn last(dft: &Dft, this: &Pass, vectors_of: usize, from: Packed, to: Strided<$vector>) {
+                    any_radix::<$vector>(dft, this, vectors_of, from, to)
+                }
+
+                fn finish(dft: &Dft, this: &Pass, from: Packed, to: Final<$vector>) {
+                    any_radix::<$vector>(dft, this, 1, from, to)
+                }
+
+                pub(super) fn rows(call: &Rows<'_>, scratch: *mut f32) {
+                    rows::rows::<$vector>(call, &PASSES, scratch)
+                }
+
+                pub(super) fn columns(call: &Columns<'_>, scratch: *mut f32) {
+                    columns::columns::<$vector>(call, &PASSES, scratch)
+                }
             }
         }
     };
 }
 
-compiled_for!(portable, f32);
+compiled_for!(portable, Scalar, f32);
 // The portable code where there is an instruction for a fused multiply-add.
 #[cfg(target_arch = "x86_64")]
-compiled_for!(fma, f32, "avx2,fma");
+compiled_for!(fma, Avx2, f32);
 #[cfg(target_arch = "x86_64")]
-compiled_for!(avx2, std::arch::x86_64::__m256, "avx2,fma");
+compiled_for!(avx2, Avx2, std::arch::x86_64::__m256);
 #[cfg(target_arch = "x86_64")]
-compiled_for!(avx512, std::arch::x86_64::__m512, "avx2,fma,avx512f,avx512vl,avx512dq");
+compiled_for!(avx512, Avx512, std::arch::x86_64::__m512);
 #[cfg(target_arch = "aarch64")]
-compiled_for!(neon, std::arch::aarch64::float32x4_t);
+compiled_for!(neon, Neon, std::arch::aarch64::float32x4_t);
+
+/// What is called as it is compiled for an instruction set.
+macro_rules! chosen {
+    ($isa:expr, $called:ident($($argument:expr),*)) => {
+        match $isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => avx512::$called($($argument),*),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => avx2::$called($($argument),*),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Scalar if Isa::Avx2.is_supported() => fma::$called($($argument),*),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => neon::$called($($argument),*),
+            _ => portable::$called($($argument),*),
+        }
+    };
+}
 
 /// Transforms rows.
 ///
 /// # Safety
 /// As for [`rows::rows`]; the processor supports `isa`.
 pub(super) unsafe fn isa_rows(isa: Isa, call: &Rows<'_>, scratch: *mut f32) {
-    // SAFETY: the caller's promise; AVX2 comes with fused multiply-adds.
-    unsafe {
-        match isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => avx512::rows(call, scratch),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => avx2::rows(call, scratch),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Scalar if Isa::Avx2.is_supported() => fma::rows(call, scratch),
-            #[cfg(target_arch = "aarch64")]
-            Isa::Neon => neon::rows(call, scratch),
-            _ => portable::rows(call, scratch),
-        }
-    }
+    // SAFETY: the caller's promise.
+    unsafe { chosen!(isa, rows(call, scratch)) }
 }
 
 /// Transforms columns.
@@ -124,18 +107,6 @@ pub(super) unsafe fn isa_rows(isa: Isa, call: &Rows<'_>, scratch: *mut f32) {
 /// # Safety
 /// As for [`columns::columns`]; the processor supports `isa`.
 pub(super) unsafe fn isa_columns(isa: Isa, call: &Columns<'_>, scratch: *mut f32) {
-    // SAFETY: as above.
-    unsafe {
-        match isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => avx512::columns(call, scratch),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => avx2::columns(call, scratch),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Scalar if Isa::Avx2.is_supported() => fma::columns(call, scratch),
-            #[cfg(target_arch = "aarch64")]
-            Isa::Neon => neon::columns(call, scratch),
-            _ => portable::columns(call, scratch),
-        }
-    }
+    // SAFETY: the caller's promise.
+    unsafe { chosen!(isa, columns(call, scratch)) }
 }

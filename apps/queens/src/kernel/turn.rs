@@ -1,7 +1,7 @@
 //! A turn of the frontier, compiled for AVX2 and AVX-512.
 
 use super::frontier::{Cell, Rows, Stack};
-use multigrain_simd::{Bits, Narrow, Wide};
+use multigrain_simd::{Bits, Narrow, Wide, compiled};
 use std::arch::x86_64::__m256i;
 
 /// One turn: see [`super::frontier::Frontier::count`].
@@ -67,32 +67,22 @@ unsafe fn turn<R: Bits<Word: Cell>>(
     }
 }
 
-/// A turn on eight lanes of 32 bits.
-///
-/// # Safety
-/// The processor supports [`Isa::Avx2`](multigrain_simd::Isa::Avx2).
-#[target_feature(enable = "avx2,fma,popcnt,bmi1,bmi2")]
-pub(super) unsafe fn avx2(from: &mut Stack<u32>, to: &mut Stack<u32>, take: usize, rows: Rows) -> u64 {
-    // SAFETY: the features are enabled here.
-    unsafe { turn::<__m256i>(from, to, take, rows) }
+compiled! { Avx2:
+    /// A turn on eight lanes of 32 bits.
+    pub(super) fn avx2(from: &mut Stack<u32>, to: &mut Stack<u32>, take: usize, rows: Rows) -> u64 {
+        turn::<__m256i>(from, to, take, rows)
+    }
 }
 
-/// A turn on sixteen lanes of 32 bits.
-///
-/// # Safety
-/// The processor supports [`Isa::Avx512`](multigrain_simd::Isa::Avx512).
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma,popcnt,bmi1,bmi2")]
-pub(super) unsafe fn avx512(from: &mut Stack<u32>, to: &mut Stack<u32>, take: usize, rows: Rows) -> u64 {
-    // SAFETY: the features are enabled here.
-    unsafe { turn::<Wide>(from, to, take, rows) }
-}
+compiled! { Avx512:
+    /// A turn on sixteen lanes of 32 bits.
+    pub(super) fn avx512(from: &mut Stack<u32>, to: &mut Stack<u32>, take: usize, rows: Rows) -> u64 {
+        turn::<Wide>(from, to, take, rows)
+    }
 
-/// A turn on thirty-two lanes of 16 bits.
-///
-/// # Safety
-/// The processor supports [`Isa::Avx512`](multigrain_simd::Isa::Avx512), AVX-512 BW and VBMI2.
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512vbmi2,avx2,fma,popcnt,bmi1,bmi2")]
-pub(super) unsafe fn narrow(from: &mut Stack<u16>, to: &mut Stack<u16>, take: usize, rows: Rows) -> u64 {
-    // SAFETY: the features are enabled here.
-    unsafe { turn::<Narrow>(from, to, take, rows) }
+    /// A turn on thirty-two lanes of 16 bits; the processor supports VBMI2 besides.
+    #[target_feature(enable = "avx512vbmi2")]
+    pub(super) fn narrow(from: &mut Stack<u16>, to: &mut Stack<u16>, take: usize, rows: Rows) -> u64 {
+        turn::<Narrow>(from, to, take, rows)
+    }
 }

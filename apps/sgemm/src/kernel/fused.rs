@@ -7,7 +7,7 @@
 
 use super::blocking::{LINE, Micro, Tile};
 use super::pack;
-use multigrain_simd::Lanes;
+use multigrain_simd::{Lanes, compiled};
 
 /// Rows of B that are fetched ahead: 8 steps of 28 cycles on Zen 4, well over the latency of a second-level cache.
 const AHEAD: usize = 8;
@@ -15,24 +15,21 @@ const AHEAD: usize = 8;
 /// A tile of `$most` rows, compiled for an instruction set: `$rows` are all smaller numbers of rows. `$spread` is whether
 /// the lines of C are fetched over the whole span.
 macro_rules! micro {
-    ($name:ident, $vector:ty, $features:literal, $most:literal after $($rows:literal)+, $spread:literal) => {
+    ($set:ident, $vector:ty, $most:literal after $($rows:literal)+, $spread:literal) => {
         /// See the module.
-        pub(super) struct $name;
+        pub(super) struct $set;
 
-        impl Micro for $name {
+        impl Micro for $set {
             const MR: usize = $most;
             const NR: usize = 2 * <$vector>::LANES;
 
-            #[target_feature(enable = $features)]
-            unsafe fn pack_a(rows: usize, depth: usize, a: *const f32, lda: usize, to: *mut f32) {
-                // SAFETY: the caller's promise; the features are enabled here.
-                unsafe { pack_a::<$vector, $most>(rows, depth, a, lda, to) }
-            }
+            compiled! { $set:
+                fn pack_a(rows: usize, depth: usize, a: *const f32, lda: usize, to: *mut f32) {
+                    pack_a::<$vector, $most>(rows, depth, a, lda, to)
+                }
 
-            #[target_feature(enable = $features)]
-            unsafe fn pack_b(depth: usize, columns: usize, b: *const f32, ldb: usize, to: *mut f32) {
-                // SAFETY: the caller's promise; `copy` is given rows < depth and columns < `columns`.
-                unsafe {
+                fn pack_b(depth: usize, columns: usize, b: *const f32, ldb: usize, to: *mut f32) {
+                    // `copy` is given rows < depth and columns < `columns`.
                     pack::panels_b::<{ 2 * <$vector>::LANES }>(depth, columns, b, ldb, to, |from, to| {
                         <$vector>::load(from).store(to);
                         <$vector>::load(from.add(<$vector>::LANES)).store(to.add(<$vector>::LANES));
@@ -41,11 +38,9 @@ macro_rules! micro {
             }
 
             unsafe fn tile(tile: &Tile) {
-                #[target_feature(enable = $features)]
-                unsafe fn rows<const R: usize>(tile: &Tile) {
-                    // SAFETY: the caller's promise; the features are enabled here.
-                    unsafe {
-                        match tile.columns == $name::NR {
+                compiled! { $set:
+                    fn rows<const R: usize>(tile: &Tile) {
+                        match tile.columns == $set::NR {
                             true => product::<$vector, R, $most, true, $spread>(tile),
                             false => product::<$vector, R, $most, false, $spread>(tile),
                         }
@@ -64,13 +59,11 @@ macro_rules! micro {
 }
 
 #[cfg(target_arch = "aarch64")]
-micro!(Neon, std::arch::aarch64::float32x4_t, "neon", 14 after 1 2 3 4 5 6 7 8 9 10 11 12 13, false);
+micro!(Neon, std::arch::aarch64::float32x4_t, 14 after 1 2 3 4 5 6 7 8 9 10 11 12 13, false);
 #[cfg(target_arch = "x86_64")]
-micro!(Avx2, std::arch::x86_64::__m256, "avx2,fma", 6 after 1 2 3 4 5, false);
+micro!(Avx2, std::arch::x86_64::__m256, 6 after 1 2 3 4 5, false);
 #[cfg(target_arch = "x86_64")]
-micro!(
-    Avx512, std::arch::x86_64::__m512, "avx2,fma,avx512f,avx512vl,avx512dq", 14 after 1 2 3 4 5 6 7 8 9 10 11 12 13, true
-);
+micro!(Avx512, std::arch::x86_64::__m512, 14 after 1 2 3 4 5 6 7 8 9 10 11 12 13, true);
 
 /// The tile itself: a chain of fused multiply-adds for every element over the span, added to C at its end.
 ///

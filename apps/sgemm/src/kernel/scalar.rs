@@ -2,6 +2,8 @@
 //! has fused multiply-adds. It packs nothing, so it is also the path for calls that were given no scratch.
 
 use super::{Call, SPAN, canonical};
+#[cfg(target_arch = "x86_64")]
+use multigrain_simd::compiled;
 
 /// Columns that are accumulated side by side; independent chains, so the width does not reach the result.
 const COLUMNS: usize = 32;
@@ -21,17 +23,11 @@ pub(super) unsafe fn run(call: &Call) {
     unsafe { portable(call) }
 }
 
-/// The portable code compiled with the instruction for a fused multiply-add, which the baseline of x86-64 would call
-/// a function for.
-///
-/// # Safety
-///
-/// As [`run`]; AVX2 and FMA are available.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn with_fma(call: &Call) {
-    // SAFETY: the caller's promise.
-    unsafe { portable(call) }
+compiled! { Avx2:
+    /// The portable code compiled with the instruction for a fused multiply-add, which the baseline of x86-64 would call
+    /// a function for.
+    fn with_fma(call: &Call) { portable(call) }
 }
 
 /// The portable code itself.

@@ -7,6 +7,7 @@ use crate::driver::Driver;
 use crate::error::{MachineError, Problem};
 use crate::memory::{Edge, Memory, MemoryId, Processor, ProcessorKind};
 use crate::tree::Machine;
+use multigrain_simd::Isa;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -293,11 +294,7 @@ impl System {
 }
 
 fn assumed_flops_per_second() -> f64 {
-    #[cfg(target_arch = "x86_64")]
-    if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
-        return CORE_FLOPS_PER_SECOND_WIDE;
-    }
-    CORE_FLOPS_PER_SECOND
+    if Isa::Avx2.is_supported() { CORE_FLOPS_PER_SECOND_WIDE } else { CORE_FLOPS_PER_SECOND }
 }
 
 #[cfg(test)]

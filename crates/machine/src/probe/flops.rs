@@ -2,29 +2,31 @@
 
 use super::{dram::median, threads};
 use crate::error::MachineError;
+use multigrain_simd::{Isa, Lanes, dispatch};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// Multiply-adds a chain in one call of a kernel.
 const STEPS: u32 = 100_000;
 
-/// A kernel: runs [`STEPS`] steps of its chains and returns the operations of one call.
-type Kernel = fn() -> u64;
+/// Two multipliers with a latency of four or five cycles are busy with ten chains; twelve leave some slack and fit
+/// the sixteen registers of AVX2.
+const CHAINS: usize = 12;
 
 /// Single-precision operations per second of one core while the others are busy as well: the best call of each core, as
 /// other programs only slow it, and the median over the cores.
 pub(crate) fn measure(cpus: &[usize], time: Duration) -> Result<f64, MachineError> {
-    let kernel = kernel();
+    let isa = Isa::detect();
     // The first call brings the core to its clock.
     let mut rates = threads::run(
         cpus,
-        || Some(kernel()),
+        || Some(kernel(isa)),
         |_, barrier| {
             barrier.wait();
             let (start, mut best) = (Instant::now(), 0.0_f64);
             while best == 0.0 || start.elapsed() < time {
                 let before = Instant::now();
-                let operations = kernel();
+                let operations = kernel(isa);
                 best = best.max(operations as f64 / before.elapsed().as_secs_f64().max(1e-9));
             }
             best
@@ -33,19 +35,37 @@ pub(crate) fn measure(cpus: &[usize], time: Duration) -> Result<f64, MachineErro
     Ok(median(&mut rates))
 }
 
-fn kernel() -> Kernel {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if std::arch::is_x86_feature_detected!("avx512f") {
-            // SAFETY: the processor has AVX-512F, as was just asked.
-            return || unsafe { x86::avx512() };
-        }
-        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-            // SAFETY: the processor has AVX2 and FMA, as was just asked.
-            return || unsafe { x86::avx2() };
-        }
+/// Runs [`STEPS`] steps of chains, and returns their operations.
+fn kernel(isa: Isa) -> u64 {
+    // SAFETY: the processor supports what was detected.
+    unsafe {
+        dispatch!(isa, () -> u64 => {
+            Scalar: portable,
+            Neon: chains::<std::arch::aarch64::float32x4_t>,
+            Avx2: chains::<std::arch::x86_64::__m256>,
+            Avx512: chains::<std::arch::x86_64::__m512>,
+        })
     }
-    portable
+}
+
+/// Fused multiply-adds in registers.
+///
+/// # Safety
+/// The processor supports the instruction set of `V`.
+#[inline(always)]
+unsafe fn chains<V: Lanes>() -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let factor = V::splat(black_box(0.999));
+        let mut sums = [V::splat(1.0); CHAINS];
+        for _ in 0..STEPS {
+            for sum in &mut sums {
+                *sum = sum.fma(factor, factor);
+            }
+        }
+        black_box(sums);
+    }
+    u64::from(STEPS) * (CHAINS * V::LANES) as u64 * 2
 }
 
 /// Multiply and add on arrays that the compiler turns into whatever vectors the target surely has.
@@ -60,41 +80,4 @@ fn portable() -> u64 {
     }
     black_box(sums);
     u64::from(STEPS) * LANES as u64 * 2
-}
-
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::STEPS;
-    use std::arch::x86_64::*;
-    use std::hint::black_box;
-
-    /// Two multipliers with a latency of four or five cycles are busy with ten chains; twelve leave some slack and fit
-    /// the sixteen registers of AVX2.
-    const CHAINS: usize = 12;
-
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn avx512() -> u64 {
-        let factor = _mm512_set1_ps(black_box(0.999));
-        let mut sums = [_mm512_set1_ps(1.0); CHAINS];
-        for _ in 0..STEPS {
-            for sum in &mut sums {
-                *sum = _mm512_fmadd_ps(*sum, factor, factor);
-            }
-        }
-        black_box(sums);
-        u64::from(STEPS) * CHAINS as u64 * 16 * 2
-    }
-
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) fn avx2() -> u64 {
-        let factor = _mm256_set1_ps(black_box(0.999));
-        let mut sums = [_mm256_set1_ps(1.0); CHAINS];
-        for _ in 0..STEPS {
-            for sum in &mut sums {
-                *sum = _mm256_fmadd_ps(*sum, factor, factor);
-            }
-        }
-        black_box(sums);
-        u64::from(STEPS) * CHAINS as u64 * 8 * 2
-    }
 }
