@@ -3,10 +3,11 @@
 //! All of it is integer arithmetic, so every instruction set gives the same bits; the tests hold them to it. What
 //! `portable` does lane by lane is compiled once for any processor and once more with AVX2, where the compiler makes
 //! vector instructions of it; what it does not see (sums of absolute differences, transforms of differences, the
-//! transposition of blocks into lanes) is written out in `x86`. There are none of AVX-512, whose processors
-//! compute with those of AVX2.
+//! transposition of blocks into lanes) is written out in `x86`, and how edges are smoothed in `smoothing`, once for the vectors of
+//! both. There are none of AVX-512, whose processors compute with those of AVX2.
 
 pub mod portable;
+mod smoothing;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

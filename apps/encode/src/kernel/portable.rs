@@ -1,6 +1,7 @@
 //! The kernels as the standard has them, for any processor. What works lane by lane is inlined into the functions of other
 //! instruction sets, too.
 
+use super::smoothing::{smooth_lines, smooth_pairs};
 use super::{Coefficients, Division, Edge, KEY_UNIT, Keys, Lanes, Levels, Modes};
 use crate::cavlc::places;
 use crate::intra::{self, Around, Line, Mode};
@@ -373,77 +374,6 @@ pub(super) unsafe fn chroma(to: *mut u8, from: *const u8, stride: usize, eighths
 /// A sample of each of sixteen places along an edge.
 type Along = [i16; 16];
 
-/// Whether the samples beside an edge differ by as little as those of a smooth picture would (8.7.2.2).
-#[inline(always)]
-fn applies(p: [i16; 2], q: [i16; 2], edge: &Edge) -> bool {
-    let (alpha, beta) = (i16::from(edge.alpha), i16::from(edge.beta));
-    ((p[0] - q[0]).abs() < alpha) & ((p[1] - p[0]).abs() < beta) & ((q[1] - q[0]).abs() < beta)
-}
-
-/// Four samples on both sides of an edge, outwards (p0 to p3 and q0 to q3 of 8.7.2); the first three are smoothed. Limits are those
-/// of each place, less than zero where nothing is to be done.
-#[inline(always)]
-fn smooth_lines(p: &mut [Along; 4], q: &mut [Along; 4], edge: &Edge, limits: &Along) {
-    let (alpha, beta) = (i16::from(edge.alpha), i16::from(edge.beta));
-    for i in 0..16 {
-        let (a, b) = ([p[0][i], p[1][i], p[2][i], p[3][i]], [q[0][i], q[1][i], q[2][i], q[3][i]]);
-        let applies = applies([a[0], a[1]], [b[0], b[1]], edge) & (limits[i] >= 0);
-        let (flat_a, flat_b) = ((a[2] - a[0]).abs() < beta, (b[2] - b[0]).abs() < beta);
-        let (new_a, new_b);
-        if edge.is_strong {
-            let small = (a[0] - b[0]).abs() < (alpha >> 2) + 2;
-            let side = |p: [i16; 4], q: [i16; 4], is_flat: bool| {
-                let flat = [
-                    (p[2] + 2 * p[1] + 2 * p[0] + 2 * q[0] + q[1] + 4) >> 3,
-                    (p[2] + p[1] + p[0] + q[0] + 2) >> 2,
-                    (2 * p[3] + 3 * p[2] + p[1] + p[0] + q[0] + 4) >> 3,
-                ];
-                let other = (2 * p[1] + p[0] + q[1] + 2) >> 2;
-                let is_flat = is_flat & small;
-                [
-                    if is_flat { flat[0] } else { other },
-                    if is_flat { flat[1] } else { p[1] },
-                    if is_flat { flat[2] } else { p[2] },
-                ]
-            };
-            (new_a, new_b) = (side(a, b, flat_a), side(b, a, flat_b));
-        } else {
-            let limit = limits[i].max(0);
-            let most = limit + i16::from(flat_a) + i16::from(flat_b);
-            let delta = ((((b[0] - a[0]) << 2) + (a[1] - b[1]) + 4) >> 3).min(most).max(-most);
-            let inner = |a: [i16; 4], b: [i16; 4], flat: bool| {
-                let moved = a[1] + ((a[2] + ((a[0] + b[0] + 1) >> 1) - (a[1] << 1)) >> 1).min(limit).max(-limit);
-                if flat { moved } else { a[1] }
-            };
-            new_a = [(a[0] + delta).clamp(0, 255), inner(a, b, flat_a), a[2]];
-            new_b = [(b[0] - delta).clamp(0, 255), inner(b, a, flat_b), b[2]];
-        }
-        for k in 0..3 {
-            p[k][i] = if applies { new_a[k] } else { a[k] };
-            q[k][i] = if applies { new_b[k] } else { b[k] };
-        }
-    }
-}
-
-/// The same for chroma, Cb's eight places and then Cr's, where one sample on each side moves.
-#[inline(always)]
-fn smooth_pairs(p: &mut [Along; 2], q: &mut [Along; 2], edge: &Edge, limits: &Along) {
-    for i in 0..16 {
-        let (a, b) = ([p[0][i], p[1][i]], [q[0][i], q[1][i]]);
-        let applies = applies(a, b, edge) & (limits[i] >= 0);
-        let (new_a, new_b) = match edge.is_strong {
-            true => ((2 * a[1] + a[0] + b[1] + 2) >> 2, (2 * b[1] + b[0] + a[1] + 2) >> 2),
-            false => {
-                let most = limits[i].max(0) + 1;
-                let delta = ((((b[0] - a[0]) << 2) + (a[1] - b[1]) + 4) >> 3).min(most).max(-most);
-                ((a[0] + delta).clamp(0, 255), (b[0] - delta).clamp(0, 255))
-            }
-        };
-        p[0][i] = if applies { new_a } else { a[0] };
-        q[0][i] = if applies { new_b } else { b[0] };
-    }
-}
-
 /// The limit of each place along an edge, of which every quarter is so long; less than zero where nothing is done.
 #[inline(always)]
 fn limits(edge: &Edge, quarter: usize) -> Along {
@@ -460,13 +390,16 @@ pub(super) unsafe fn smooth_luma(at: *mut u8, stride: usize, edge: &Edge, betwee
     };
     let mut p = [-1, -2, -3, -4].map(line);
     let mut q = [0, 1, 2, 3].map(line);
-    smooth_lines(&mut p, &mut q, edge, &limits(edge, 4));
+    // SAFETY: for any processor.
+    if !unsafe { smooth_lines(&mut p, &mut q, edge, limits(edge, 4)) } {
+        return;
+    }
     for (k, (p, q)) in p.iter().zip(&q).take(3).enumerate() {
         for i in 0..16 {
             // SAFETY: as above.
             unsafe {
-                sample(i, -1 - k as isize).write(p[i] as u8);
-                sample(i, k as isize).write(q[i] as u8);
+                sample(i, -1 - k as isize).write(p[i].clamp(0, 255) as u8);
+                sample(i, k as isize).write(q[i].clamp(0, 255) as u8);
             }
         }
     }
@@ -480,13 +413,13 @@ pub(super) unsafe fn smooth_chroma(at: [*mut u8; 2], stride: usize, edge: &Edge,
         // SAFETY: as above.
         std::array::from_fn(|i| unsafe { sample(i, distance).read() }.into())
     };
-    let (mut p, mut q) = ([-1, -2].map(line), [0, 1].map(line));
-    smooth_pairs(&mut p, &mut q, edge, &limits(edge, 2));
+    // SAFETY: for any processor.
+    let (p, q) = unsafe { smooth_pairs([-1, -2].map(line), [0, 1].map(line), edge, limits(edge, 2)) };
     for i in 0..16 {
         // SAFETY: as above.
         unsafe {
-            sample(i, -1).write(p[0][i] as u8);
-            sample(i, 0).write(q[0][i] as u8);
+            sample(i, -1).write(p[i].clamp(0, 255) as u8);
+            sample(i, 0).write(q[i].clamp(0, 255) as u8);
         }
     }
 }

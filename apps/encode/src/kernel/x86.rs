@@ -3,6 +3,7 @@
 mod four;
 mod halves;
 
+use super::smoothing::{smooth_lines, smooth_pairs};
 use super::{Coefficients, Division, Edge, KEY_UNIT, Kernels, Keys, Lanes, portable};
 use crate::intra::{Around, Mode};
 use crate::samples::Samples;
@@ -483,107 +484,6 @@ fn limits(edge: &Edge, is_luma: bool) -> __m256i {
 }
 
 #[target_feature(enable = "avx2")]
-#[inline]
-fn words(value: i16) -> __m256i {
-    _mm256_set1_epi16(value)
-}
-
-/// Where the values differ by less than a limit.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn is_near(a: __m256i, b: __m256i, limit: __m256i) -> __m256i {
-    _mm256_cmpgt_epi16(limit, _mm256_abs_epi16(_mm256_sub_epi16(a, b)))
-}
-
-/// Where an edge is smoothed.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn applies(p: [__m256i; 2], q: [__m256i; 2], edge: &Edge, limits: __m256i) -> __m256i {
-    let (alpha, beta) = (words(edge.alpha.into()), words(edge.beta.into()));
-    let inner = _mm256_and_si256(is_near(p[1], p[0], beta), is_near(q[1], q[0], beta));
-    let all = _mm256_and_si256(inner, is_near(p[0], q[0], alpha));
-    _mm256_and_si256(all, _mm256_cmpgt_epi16(limits, words(-1)))
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn within(value: __m256i, most: __m256i) -> __m256i {
-    _mm256_max_epi16(_mm256_min_epi16(value, most), _mm256_sub_epi16(_mm256_setzero_si256(), most))
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn step(p: [__m256i; 2], q: [__m256i; 2], most: __m256i) -> __m256i {
-    let far = _mm256_add_epi16(_mm256_sub_epi16(p[1], q[1]), words(4));
-    let sum = _mm256_add_epi16(_mm256_slli_epi16::<2>(_mm256_sub_epi16(q[0], p[0])), far);
-    within(_mm256_srai_epi16::<3>(sum), most)
-}
-
-/// What is added to p1 at an edge that is not strong.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn inner_step(p: [__m256i; 3], q0: __m256i, limits: __m256i) -> __m256i {
-    let mean = _mm256_avg_epu16(p[0], q0);
-    let sum = _mm256_sub_epi16(_mm256_add_epi16(p[2], mean), _mm256_slli_epi16::<1>(p[1]));
-    within(_mm256_srai_epi16::<1>(sum), limits)
-}
-
-/// The samples of one side of a strong edge.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn strong_side(p: [__m256i; 4], q: [__m256i; 2], is_flat: __m256i, applies: __m256i) -> [__m256i; 3] {
-    let middle = _mm256_add_epi16(_mm256_add_epi16(p[1], p[0]), q[0]);
-    let (two, four) = (words(2), words(4));
-    let far = _mm256_add_epi16(_mm256_add_epi16(p[2], q[1]), four);
-    let flat = [
-        _mm256_srai_epi16::<3>(_mm256_add_epi16(_mm256_slli_epi16::<1>(middle), far)),
-        _mm256_srai_epi16::<2>(_mm256_add_epi16(_mm256_add_epi16(p[2], middle), two)),
-        _mm256_srai_epi16::<3>(_mm256_add_epi16(
-            _mm256_add_epi16(_mm256_slli_epi16::<1>(_mm256_add_epi16(p[3], p[2])), p[2]),
-            _mm256_add_epi16(middle, four),
-        )),
-    ];
-    let other = _mm256_add_epi16(_mm256_add_epi16(_mm256_slli_epi16::<1>(p[1]), p[0]), _mm256_add_epi16(q[1], two));
-    let other = _mm256_blendv_epi8(_mm256_srai_epi16::<2>(other), flat[0], is_flat);
-    let is_flat = _mm256_and_si256(is_flat, applies);
-    [
-        _mm256_blendv_epi8(p[0], other, applies),
-        _mm256_blendv_epi8(p[1], flat[1], is_flat),
-        _mm256_blendv_epi8(p[2], flat[2], is_flat),
-    ]
-}
-
-/// Four samples on both sides, outwards, of which the first three are smoothed; false if none is.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn smooth_lines(p: &mut [__m256i; 4], q: &mut [__m256i; 4], edge: &Edge) -> bool {
-    let limits = limits(edge, true);
-    let applies = applies([p[0], p[1]], [q[0], q[1]], edge, limits);
-    if _mm256_testz_si256(applies, applies) == 1 {
-        return false;
-    }
-    let beta = words(edge.beta.into());
-    let (flat_p, flat_q) = (is_near(p[2], p[0], beta), is_near(q[2], q[0], beta));
-    if edge.is_strong {
-        let small = is_near(p[0], q[0], words(i16::from(edge.alpha >> 2) + 2));
-        let (flat_p, flat_q) = (_mm256_and_si256(flat_p, small), _mm256_and_si256(flat_q, small));
-        let (a, b) = (strong_side(*p, [q[0], q[1]], flat_p, applies), strong_side(*q, [p[0], p[1]], flat_q, applies));
-        p[..3].copy_from_slice(&a);
-        q[..3].copy_from_slice(&b);
-        return true;
-    }
-    let most = _mm256_sub_epi16(_mm256_sub_epi16(limits, flat_p), flat_q);
-    let delta = _mm256_and_si256(step([p[0], p[1]], [q[0], q[1]], most), applies);
-    let inner_p = inner_step([p[0], p[1], p[2]], q[0], limits);
-    let inner_q = inner_step([q[0], q[1], q[2]], p[0], limits);
-    p[0] = _mm256_add_epi16(p[0], delta);
-    q[0] = _mm256_sub_epi16(q[0], delta);
-    p[1] = _mm256_add_epi16(p[1], _mm256_and_si256(inner_p, _mm256_and_si256(flat_p, applies)));
-    q[1] = _mm256_add_epi16(q[1], _mm256_and_si256(inner_q, _mm256_and_si256(flat_q, applies)));
-    true
-}
-
-#[target_feature(enable = "avx2")]
 unsafe fn smooth_luma(at: *mut u8, stride: usize, edge: &Edge, between_rows: bool) {
     let (mut p, mut q) = ([_mm256_setzero_si256(); 4], [_mm256_setzero_si256(); 4]);
     if between_rows {
@@ -594,7 +494,8 @@ unsafe fn smooth_luma(at: *mut u8, stride: usize, edge: &Edge, between_rows: boo
             let (a, b) = unsafe { (_mm_loadu_si128(row(-1 - i as isize)), _mm_loadu_si128(row(i as isize))) };
             (p[i], q[i]) = (_mm256_cvtepu8_epi16(a), _mm256_cvtepu8_epi16(b));
         }
-        if smooth_lines(&mut p, &mut q, edge) {
+        // SAFETY: the processor has AVX2.
+        if unsafe { smooth_lines(&mut p, &mut q, edge, limits(edge, true)) } {
             for i in 0..3 {
                 // SAFETY: as above.
                 unsafe {
@@ -616,7 +517,8 @@ unsafe fn smooth_luma(at: *mut u8, stride: usize, edge: &Edge, between_rows: boo
     for i in 0..4 {
         (p[i], q[i]) = (_mm256_cvtepu8_epi16(columns[3 - i]), _mm256_cvtepu8_epi16(columns[4 + i]));
     }
-    if !smooth_lines(&mut p, &mut q, edge) {
+    // SAFETY: as above.
+    if !unsafe { smooth_lines(&mut p, &mut q, edge, limits(edge, true)) } {
         return;
     }
     for i in 0..4 {
@@ -631,23 +533,6 @@ unsafe fn smooth_luma(at: *mut u8, stride: usize, edge: &Edge, between_rows: boo
     }
 }
 
-/// One sample on each side of an edge of chroma is smoothed.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn smooth_pairs(p: [__m256i; 2], q: [__m256i; 2], edge: &Edge) -> (__m256i, __m256i) {
-    let limits = limits(edge, false);
-    let applies = applies(p, q, edge, limits);
-    if edge.is_strong {
-        let side = |p: [__m256i; 2], q: [__m256i; 2]| {
-            let sum = _mm256_add_epi16(_mm256_slli_epi16::<1>(p[1]), _mm256_add_epi16(p[0], q[1]));
-            _mm256_blendv_epi8(p[0], _mm256_srai_epi16::<2>(_mm256_add_epi16(sum, words(2))), applies)
-        };
-        return (side(p, q), side(q, p));
-    }
-    let delta = _mm256_and_si256(step(p, q, _mm256_add_epi16(limits, words(1))), applies);
-    (_mm256_add_epi16(p[0], delta), _mm256_sub_epi16(q[0], delta))
-}
-
 #[target_feature(enable = "avx2")]
 unsafe fn smooth_chroma(at: [*mut u8; 2], stride: usize, edge: &Edge, between_rows: bool) {
     if between_rows {
@@ -659,7 +544,8 @@ unsafe fn smooth_chroma(at: [*mut u8; 2], stride: usize, edge: &Edge, between_ro
             let (cb, cr) = unsafe { (_mm_loadl_epi64(row(0, distance)), _mm_loadl_epi64(row(1, distance))) };
             _mm256_cvtepu8_epi16(_mm_unpacklo_epi64(cb, cr))
         };
-        let (p, q) = smooth_pairs([line(-1), line(-2)], [line(0), line(1)], edge);
+        // SAFETY: the processor has AVX2.
+        let (p, q) = unsafe { smooth_pairs([line(-1), line(-2)], [line(0), line(1)], edge, limits(edge, false)) };
         for (distance, line) in [(-1, p), (0, q)] {
             let samples = narrowed(line);
             // SAFETY: as above.
@@ -679,7 +565,8 @@ unsafe fn smooth_chroma(at: [*mut u8; 2], stride: usize, edge: &Edge, between_ro
     }
     let columns = columns_of(rows);
     let at = |column: usize| _mm256_cvtepu8_epi16(columns[column]);
-    let (p, q) = smooth_pairs([at(1), at(0)], [at(2), at(3)], edge);
+    // SAFETY: as above.
+    let (p, q) = unsafe { smooth_pairs([at(1), at(0)], [at(2), at(3)], edge, limits(edge, false)) };
     let (p, q) = (narrowed(p), narrowed(q));
     let mut pairs = [0_u16; 16];
     // SAFETY: sixteen pairs.
