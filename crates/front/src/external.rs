@@ -78,10 +78,15 @@ impl Front {
         self.programs.iter().map(move |p| (p, path(p))).filter(|(_, path)| is_executable(path))
     }
 
-    /// The command's own subcommands, with the registered programs that lie beside it in its list, and with all others that
-    /// can be run known by name, so that a misspelt one is answered with its neighbours.
-    pub(crate) fn with_programs(&self, own: clap::Command) -> clap::Command {
+    /// The command's own subcommands, unless these arguments (without the command's name) begin with one: also the registered
+    /// programs that lie beside it in its list, and all others that can be run known by name, so that a misspelt one is answered
+    /// with its neighbours.
+    pub(crate) fn with_programs(&self, own: clap::Command, arguments: &[OsString]) -> clap::Command {
         let mut command = own;
+        // Every folder on PATH would be read.
+        if arguments.first().is_some_and(|name| name != "help" && command.find_subcommand(name).is_some()) {
+            return command;
+        }
         let beside: Vec<&str> = self.beside().map(|(program, _)| program.name).collect();
         for Program { name, about, .. } in &self.programs {
             command = command.subcommand(clap::Command::new(*name).about(*about).hide(!beside.contains(name)));

@@ -124,7 +124,8 @@ impl Front {
         }
         let begun = std::time::Instant::now();
         multigrain_console::begin();
-        let parsed = self.with_programs(self.own()).try_get_matches_from(arguments);
+        let programs = self.with_programs(self.own(), arguments.get(1..).unwrap_or_default());
+        let parsed = programs.try_get_matches_from(arguments);
         let asked = match parsed.and_then(|found| self.asked(&found)) {
             Ok(asked) => asked,
             Err(usage) => return multigrain_console::usage(&usage),

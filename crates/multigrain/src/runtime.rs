@@ -272,7 +272,7 @@ impl Runtime {
             spill: settings.trace.clone(),
             edges,
             flops,
-            backend: self.means.disk.backend_name().to_owned(),
+            backend: self.means.disk.backend_name(),
             resumed,
             ranks: of_ranks,
             homes,

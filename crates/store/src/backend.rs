@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 mod pool;
 mod uring;
 
-pub(crate) use pool::{POOL_THREADS, Pool};
+pub(crate) use pool::Pool;
 pub(crate) use uring::Uring;
 
 /// One positional read or write, as the operating system sees it.
@@ -35,6 +35,9 @@ pub(crate) struct Completion {
 
 /// Runs raw operations; all of it is called under one lock.
 pub(crate) trait Backend: Send {
+    /// What it is, for people.
+    fn name(&self) -> String;
+
     /// Takes an operation; it may begin at once or at the next [`submit`](Self::submit).
     ///
     /// # Safety

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crate::backend::{Backend, BackendNews, POOL_THREADS, Pool, Uring};
+use crate::backend::{Backend, BackendNews, Pool, Uring};
 use crate::context::{Context, Counters};
 use crate::error::StoreError;
 use crate::faults::Faults;
@@ -135,7 +135,6 @@ type DiskDesk = Desk<Station, BackendNews>;
 pub struct Disk {
     context: Arc<Context>,
     desk: Arc<DiskDesk>,
-    backend_name: String,
     staging_bytes: u64,
     attendant: Option<JoinHandle<()>>,
 }
@@ -151,7 +150,7 @@ impl Disk {
         let staging_bytes = staging.memory().len() as u64;
         let context = Arc::new(Context::new(options.faults.clone()));
         let depth = options.queue_depth.clamp(1, 1024);
-        let (backend, news, backend_name) = open_backend(options.backend, depth, &staging)?;
+        let (backend, news) = open_backend(options.backend, depth, &staging)?;
         let runner = Runner::new(backend, staging, depth);
         let desk = Arc::new(Desk::new(Station { runner, context: Arc::clone(&context) }, news));
         let attended = Arc::clone(&desk);
@@ -162,12 +161,13 @@ impl Disk {
                 attended.attend();
             })
             .map_err(|error| StoreError::NoThread { errno: error.into() })?;
-        Ok(Disk { context, desk, backend_name, staging_bytes, attendant: Some(attendant) })
+        Ok(Disk { context, desk, staging_bytes, attendant: Some(attendant) })
     }
 
-    /// How operations reach the device, for people: "io_uring, registered buffers", or the pool and why.
-    pub fn backend_name(&self) -> &str {
-        &self.backend_name
+    /// How operations reach the device, for people: "io_uring, registered buffers" (registered where they were used), or the
+    /// pool and why.
+    pub fn backend_name(&self) -> String {
+        self.desk.with(|station| station.runner.backend_name())
     }
 
     /// Bytes of staging memory that are reserved.
@@ -241,40 +241,25 @@ impl Drop for Disk {
 
 impl std::fmt::Debug for Disk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Disk({})", self.backend_name)
+        write!(f, "Disk({})", self.backend_name())
     }
 }
 
-type Opened = (Box<dyn Backend>, BackendNews, String);
-
 /// The backend of the choice.
-fn open_backend(choice: BackendChoice, depth: usize, staging: &Staging) -> Result<Opened, StoreError> {
+fn open_backend(
+    choice: BackendChoice,
+    depth: usize,
+    staging: &Staging,
+) -> Result<(Box<dyn Backend>, BackendNews), StoreError> {
     let refused = if choice == BackendChoice::Pool {
         None
     } else {
-        match Uring::new(depth as u32) {
-            Ok((mut uring, news)) => {
-                let name = match uring.register(staging.memory()) {
-                    Ok(()) => "io_uring, registered buffers".to_owned(),
-                    Err(errno) => format!("io_uring, unregistered buffers ({errno}; {})", locked_memory_limit()),
-                };
-                return Ok((Box::new(uring), BackendNews::Uring(news), name));
-            }
+        match Uring::new(depth as u32, staging.memory()) {
+            Ok((uring, news)) => return Ok((Box::new(uring), BackendNews::Uring(news))),
             Err(errno) if choice == BackendChoice::Uring => return Err(StoreError::NoUring { errno }),
             Err(errno) => Some(errno),
         }
     };
-    let (pool, news) = Pool::new().map_err(|errno| StoreError::NoThread { errno })?;
-    let mut name = format!("{POOL_THREADS} threads with positional reads and writes");
-    if let Some(errno) = refused {
-        name.push_str(&format!(" (io_uring refused: {errno})"));
-    }
-    Ok((Box::new(pool), BackendNews::Pool(news), name))
-}
-
-fn locked_memory_limit() -> String {
-    match rustix::process::getrlimit(rustix::process::Resource::Memlock).current {
-        Some(bytes) => format!("locked memory is limited to {bytes} bytes"),
-        None => "locked memory is not limited".to_owned(),
-    }
+    let (pool, news) = Pool::new(refused).map_err(|errno| StoreError::NoThread { errno })?;
+    Ok((Box::new(pool), BackendNews::Pool(news)))
 }

@@ -36,6 +36,8 @@ impl Shared {
 
 /// The pool; dropping it ends its threads after the operations they are in.
 pub(crate) struct Pool {
+    /// Why it is not io_uring, if that was refused.
+    refused: Option<Errno>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -53,9 +55,9 @@ impl PoolNews {
 }
 
 impl Pool {
-    pub(crate) fn new() -> Result<(Pool, PoolNews), Errno> {
+    pub(crate) fn new(refused: Option<Errno>) -> Result<(Pool, PoolNews), Errno> {
         let shared = Arc::new(Shared::default());
-        let mut pool = Pool { shared: Arc::clone(&shared), threads: Vec::new() };
+        let mut pool = Pool { refused, shared: Arc::clone(&shared), threads: Vec::new() };
         for n in 0..POOL_THREADS {
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name(format!("disk-{n}")).spawn(move || work(&shared))?;
@@ -77,6 +79,11 @@ impl Drop for Pool {
 }
 
 impl Backend for Pool {
+    fn name(&self) -> String {
+        let name = format!("{POOL_THREADS} threads with positional reads and writes");
+        self.refused.map_or_else(|| name.clone(), |errno| format!("{name} (io_uring refused: {errno})"))
+    }
+
     unsafe fn start(&mut self, operation: RawOperation) {
         self.shared.lock().todo.push_back(operation);
         self.shared.work.notify_one();

@@ -27,8 +27,10 @@ pub(crate) struct Uring {
     ring: Arc<IoUring>,
     /// Entries that are queued and not yet submitted.
     queued: usize,
-    registered: Vec<Registered>,
-    kept_alive: Vec<Arc<AlignedBuffer>>,
+    staging: Arc<AlignedBuffer>,
+    /// Once the first operation on the staging memory has begun: the parts of it that are registered, or why none is. To pin
+    /// it takes longer than a small run, which perhaps never uses it.
+    registered: Option<Result<Vec<Registered>, Errno>>,
 }
 
 /// Where to block until an operation of a [`Uring`] is complete.
@@ -46,8 +48,8 @@ impl UringNews {
 }
 
 impl Uring {
-    /// A ring for `depth` operations at once.
-    pub(crate) fn new(depth: u32) -> Result<(Uring, UringNews), Errno> {
+    /// A ring for `depth` operations at once, most of them on this memory.
+    pub(crate) fn new(depth: u32, staging: &Arc<AlignedBuffer>) -> Result<(Uring, UringNews), Errno> {
         let entries = depth.saturating_mul(2).clamp(8, 4096);
         let ring: IoUring = IoUring::builder().setup_cqsize(entries * 2).build(entries)?;
         let mut probe = io_uring::Probe::new();
@@ -59,37 +61,42 @@ impl Uring {
         let _ = ring.submitter().register_buffers_sparse(REGISTERED_MAX as u32);
         let ring = Arc::new(ring);
         let news = UringNews(Arc::clone(&ring));
-        Ok((Uring { ring, queued: 0, registered: Vec::new(), kept_alive: Vec::new() }, news))
+        Ok((Uring { ring, queued: 0, staging: Arc::clone(staging), registered: None }, news))
     }
 
-    /// Registers memory so that operations on it need not pin it each time; it is kept alive as long as the ring.
-    pub(crate) fn register(&mut self, memory: &Arc<AlignedBuffer>) -> Result<(), Errno> {
-        let begin = memory.as_ptr().addr();
-        let mut done = 0;
-        while done < memory.len() {
-            let len = (memory.len() - done).min(REGISTERED_BYTES_MAX);
-            let index = self.registered.len();
+    /// Registers the staging memory so that operations on it need not pin it each time.
+    fn register(&self) -> Result<Vec<Registered>, Errno> {
+        let begin = self.staging.as_ptr().addr();
+        let (mut parts, mut done) = (Vec::new(), 0);
+        while done < self.staging.len() {
+            let len = (self.staging.len() - done).min(REGISTERED_BYTES_MAX);
+            let index = parts.len();
             if index == REGISTERED_MAX {
                 return Err(Errno(libc::ENOSPC));
             }
-            let part = libc::iovec { iov_base: memory.as_mut_ptr().wrapping_add(done).cast(), iov_len: len };
-            // SAFETY: the range lies in `memory`, which is kept alive until after the ring is gone.
+            let part = libc::iovec { iov_base: self.staging.as_mut_ptr().wrapping_add(done).cast(), iov_len: len };
+            // SAFETY: the range lies in `staging`, which is kept alive until after the ring is gone.
             unsafe { self.ring.submitter().register_buffers_update(index as u32, &[part], None)? };
             let start = begin + done;
-            self.registered.push(Registered { start, end: start + len, index: index as u16 });
-            if done == 0 {
-                self.kept_alive.push(Arc::clone(memory));
-            }
+            parts.push(Registered { start, end: start + len, index: index as u16 });
             done += len;
         }
-        Ok(())
+        Ok(parts)
     }
 
     /// The registered buffer that the memory lies in.
-    fn registered_index(&self, memory: *mut u8, len_bytes: u32) -> Option<u16> {
+    fn registered_index(&mut self, memory: *mut u8, len_bytes: u32) -> Option<u16> {
         let start = memory.addr();
         let end = start + len_bytes as usize;
-        self.registered.iter().find(|r| r.start <= start && end <= r.end).map(|r| r.index)
+        let begin = self.staging.as_ptr().addr();
+        if start < begin || begin + self.staging.len() < end {
+            return None;
+        }
+        if self.registered.is_none() {
+            self.registered = Some(self.register());
+        }
+        let parts = self.registered.as_ref()?.as_ref().ok()?;
+        parts.iter().find(|r| r.start <= start && end <= r.end).map(|r| r.index)
     }
 
     fn push(&mut self, entry: &io_uring::squeue::Entry) {
@@ -121,6 +128,14 @@ fn survivable(error: &std::io::Error) {
 }
 
 impl Backend for Uring {
+    fn name(&self) -> String {
+        match &self.registered {
+            None => "io_uring".to_owned(),
+            Some(Ok(_)) => "io_uring, registered buffers".to_owned(),
+            Some(Err(errno)) => format!("io_uring, unregistered buffers ({errno}; {})", locked_memory_limit()),
+        }
+    }
+
     unsafe fn start(&mut self, operation: RawOperation) {
         let RawOperation { key, direction, fd, offset_bytes, memory, len_bytes } = operation;
         let fd = types::Fd(fd);
@@ -152,5 +167,12 @@ impl Backend for Uring {
             let result = u32::try_from(entry.result()).map_err(|_| Errno(-entry.result()));
             completions.push(Completion { key: entry.user_data(), result });
         }
+    }
+}
+
+fn locked_memory_limit() -> String {
+    match rustix::process::getrlimit(rustix::process::Resource::Memlock).current {
+        Some(bytes) => format!("locked memory is limited to {bytes} bytes"),
+        None => "locked memory is not limited".to_owned(),
     }
 }

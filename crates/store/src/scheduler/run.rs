@@ -72,6 +72,11 @@ pub(crate) struct Runner {
 unsafe impl Send for Runner {}
 
 impl Runner {
+    /// What operations go through, for people.
+    pub(crate) fn backend_name(&self) -> String {
+        self.backend.name()
+    }
+
     pub(crate) fn new(backend: Box<dyn Backend>, staging: Staging, queue_depth: usize) -> Runner {
         Runner {
             backend,

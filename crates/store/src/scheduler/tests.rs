@@ -42,6 +42,10 @@ impl Unkind {
 }
 
 impl Backend for Unkind {
+    fn name(&self) -> String {
+        "unkind".to_owned()
+    }
+
     unsafe fn start(&mut self, operation: RawOperation) {
         // A write that came short goes on inside a block of the file system, but never ends inside one.
         let unit = if operation.direction == Direction::Read { ALIGNMENT.read } else { ALIGNMENT.write };
