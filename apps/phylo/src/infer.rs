@@ -5,13 +5,14 @@ use crate::copies::with_copies;
 use crate::error::Error;
 use crate::generate::random_tree_within;
 use crate::job::{Found, Job};
-use crate::likelihood::{Likelihood, Offload, Precision};
+use crate::likelihood::{Likelihood, Offload, OnStrand, Precision};
 use crate::model::Model;
 use crate::partition::{Branches, Partition};
 use crate::random::{Purpose, Random};
 use crate::search::{Options, Progress, Search, State};
 use crate::tree::{HalfEdge, Tree};
 use multigrain::Abort;
+use multigrain::rooms::team::strands::Strand;
 use multigrain_simd::Isa;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -28,9 +29,14 @@ struct Stopped;
 struct Stoppable<'o> {
     inner: Box<dyn Offload + 'o>,
     abort: Arc<Abort>,
+    vectors: usize,
 }
 
 impl Offload for Stoppable<'_> {
+    fn vectors(&self) -> usize {
+        self.vectors
+    }
+
     fn chunks(&self, chunks: usize, work: usize, body: &(dyn Fn(usize) + Sync)) {
         if self.abort.is_raised() {
             resume_unwind(Box::new(Stopped));
@@ -61,11 +67,18 @@ pub struct Place<'o> {
     pub offload: Box<dyn Offload + 'o>,
     /// Ends the job when it is raised.
     pub abort: Arc<Abort>,
+    /// [`Prepared::vectors`]
+    pub vectors: usize,
 }
 
 impl<'o> Place<'o> {
+    /// A strand.
+    pub(crate) fn on(prepared: &Prepared, strand: &'o Strand<'o>, abort: &Arc<Abort>) -> Place<'o> {
+        Place { offload: Box::new(OnStrand(strand)), abort: abort.clone(), vectors: prepared.vectors }
+    }
+
     pub(crate) fn stoppable(self) -> Box<dyn Offload + 'o> {
-        Box::new(Stoppable { inner: self.offload, abort: self.abort })
+        Box::new(Stoppable { inner: self.offload, abort: self.abort, vectors: self.vectors })
     }
 }
 

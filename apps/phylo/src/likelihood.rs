@@ -1,6 +1,6 @@
 //! The log-likelihood of a tree: which vectors are valid, which must be computed, and branch lengths.
 //!
-//! Every inner node has one conditional likelihood vector, which looks along one of the node's half-edges: it holds what
+//! Every inner node has at most one conditional likelihood vector, which looks along one of the node's half-edges: it holds what
 //! lies behind the other two. There is a **focus**, a branch towards which all valid vectors look. To evaluate the tree
 //! at another branch, only the vectors between the two must be turned. The length of the focus branch itself is in no
 //! valid vector, so it may change freely; everything else that changes goes through here and invalidates what it must.
@@ -8,9 +8,11 @@
 mod alternatives;
 mod newton;
 mod offload;
+mod vectors;
 
 pub use newton::{MAX_LENGTH, MIN_LENGTH, Precision};
 pub use offload::{Host, Offload, OnStrand};
+pub(crate) use vectors::{HELD, fewest};
 
 use crate::alignment::{DataType, Patterns};
 use crate::constraint::Constraint;
@@ -21,6 +23,7 @@ use crate::tree::{HalfEdge, Tree};
 use multigrain_simd::Isa;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+use vectors::{Vectors, demands};
 
 /// A tree with its data, its models, and the vectors that are valid at the moment.
 pub struct Likelihood<'o> {
@@ -36,10 +39,11 @@ pub struct Likelihood<'o> {
     chunks: Vec<Mutex<Chunk>>,
     /// The chunks of each partition; the last one is that of the constant patterns where sites were taken because they vary.
     ranges: Vec<Range<usize>>,
-    /// For each inner node the half-edge that its vector looks along.
-    oriented: Vec<Option<HalfEdge>>,
+    vectors: Vectors,
     focus: HalfEdge,
     batch: Batch,
+    /// The partitions that the batch is for.
+    partitions: Range<usize>,
     /// `[result][partition]` of the last batch.
     sums: Vec<[f64; 3]>,
     scratch: Vec<f64>,
@@ -82,9 +86,10 @@ impl<'o> Likelihood<'o> {
             }
             ranges.push(first..chunks.len());
         }
-        let inner = tree.taxa() - 2;
         let mut likelihood = Likelihood {
             isa,
+            vectors: Vectors::new(tree.taxa(), offload.vectors()),
+            partitions: 0..data.len(),
             offload,
             focus: tree.tip(0),
             data_types: data.iter().map(|(p, _)| p.data_type).collect(),
@@ -94,7 +99,6 @@ impl<'o> Likelihood<'o> {
             sites: data.iter().map(|(p, _)| p.sites() as f64).collect(),
             chunks,
             ranges,
-            oriented: vec![None; inner],
             tree,
             batch: Batch::default(),
             sums: vec![],
@@ -171,8 +175,8 @@ impl<'o> Likelihood<'o> {
     /// The log-likelihoods of some partitions, evaluated at the focus. What has changed must concern them alone: all vectors
     /// of others stay as they are.
     pub(crate) fn values_of(&mut self, partitions: Range<usize>) -> Vec<f64> {
-        self.push_log_likelihood();
-        self.run_on(partitions.clone());
+        self.push_evaluation(partitions.clone(), false);
+        self.run();
         self.sums[partitions].iter().map(|s| s[0]).collect()
     }
 
@@ -183,9 +187,7 @@ impl<'o> Likelihood<'o> {
         self.models[partition] = model;
         self.tell_chunks(partition);
         self.invalidate();
-        self.push_log_likelihood();
-        self.run_on(partition..partition + 1);
-        self.sums[partition][0]
+        self.values_of(partition..partition + 1)[0]
     }
 
     fn tell_chunks(&mut self, partition: usize) {
@@ -196,12 +198,12 @@ impl<'o> Likelihood<'o> {
 
     /// Forgets all vectors.
     pub fn invalidate(&mut self) {
-        self.oriented.fill(None);
+        self.vectors.forget_all();
     }
 
-    /// Bytes of memory for conditional likelihood vectors when every inner node and `spare` others have one.
+    /// Bytes of memory for the conditional likelihood vectors of inner nodes, as many as there is room for, and `spare` others.
     pub fn bytes(&self, spare: usize) -> usize {
-        let slots = self.oriented.len() + spare;
+        let slots = self.vectors.len() + spare;
         self.chunks.iter().map(|c| c.lock().unwrap_or_else(PoisonError::into_inner).bytes(slots)).sum()
     }
 
@@ -212,14 +214,12 @@ impl<'o> Likelihood<'o> {
 
     /// The log-likelihoods of the partitions, evaluated at the focus.
     pub fn log_likelihoods(&mut self) -> Vec<f64> {
-        self.push_log_likelihood();
-        self.run();
-        self.sums.iter().map(|s| s[0]).collect()
+        self.values_of(0..self.models.len())
     }
 
     /// The log-likelihood of each pattern of each partition, a single site's, at the focus.
     pub fn of_patterns(&mut self) -> Vec<Vec<f64>> {
-        self.push_evaluation(true);
+        self.push_evaluation(0..self.models.len(), true);
         self.run();
         let mut logs = vec![Vec::new(); self.models.len()];
         for ((range, model), logs) in self.ranges.iter().zip(&self.models).zip(&mut logs) {
@@ -232,18 +232,13 @@ impl<'o> Likelihood<'o> {
         logs
     }
 
-    fn push_log_likelihood(&mut self) {
-        self.push_evaluation(false);
-    }
-
-    fn push_evaluation(&mut self, each: bool) {
-        let (near, far) = (self.focus, self.tree.back(self.focus));
-        self.begin();
-        self.push_turned(near);
-        self.push_turned(far);
-        let far = self.operand(near);
-        let near = self.source(near);
-        self.batch.push(Step::Evaluate { near, far, result: 0, each });
+    fn push_evaluation(&mut self, partitions: Range<usize>, each: bool) {
+        self.begin_on(partitions);
+        let near = self.focus;
+        self.hold_ends(near);
+        let (from, far) = (self.source(near), self.operand(near));
+        self.batch.push(Step::Evaluate { near: from, far, result: 0, each });
+        self.release_ends(near);
     }
 
     /// The branch towards which all valid vectors look.
@@ -251,22 +246,31 @@ impl<'o> Likelihood<'o> {
         self.focus
     }
 
-    /// Makes `half`'s branch the focus: all vectors are valid and look towards it.
+    /// Makes `half`'s branch the focus: the vectors at its ends are valid, and all others that are there look towards it.
     pub fn move_focus(&mut self, half: HalfEdge) {
         self.begin();
         self.push_focus(half);
+        self.release_ends(half);
         self.run();
     }
 
-    /// Adds what makes `half`'s branch the focus.
+    /// Adds what makes `half`'s branch the focus, the vectors at whose ends are held.
     pub(crate) fn push_focus(&mut self, half: HalfEdge) {
-        self.push_turned(half);
-        self.push_turned(self.tree.back(half));
+        self.hold_ends(half);
         self.focus = half;
     }
 
     /// Begins a batch.
     pub(crate) fn begin(&mut self) {
+        self.begin_on(0..self.models.len());
+    }
+
+    /// Begins a batch for some partitions. Vectors that have not each a slot of their own lie elsewhere in others.
+    fn begin_on(&mut self, partitions: Range<usize>) {
+        if self.partitions != partitions && self.vectors.is_short() {
+            self.invalidate();
+        }
+        self.partitions = partitions;
         self.batch.clear(self.tree.sets());
     }
 
@@ -281,8 +285,16 @@ impl<'o> Likelihood<'o> {
     }
 
     /// The vector of the node of `half`, whichever way it looks.
+    ///
+    /// # Panics
+    /// Where it is not there.
     pub(crate) fn source(&self, half: HalfEdge) -> Source {
-        if self.tree.is_tip(half) { Source::Tip(half.0) } else { Source::Slot(self.tree.inner_node(half) as u32) }
+        if self.tree.is_tip(half) {
+            return Source::Tip(half.0);
+        }
+        let node = self.tree.inner_node(half);
+        let slot = self.vectors.slot(node);
+        Source::Slot(slot.unwrap_or_else(|| panic!("the vector of inner node {node} is not there")))
     }
 
     /// The half-edge around the node of `half` that leads to the focus.
@@ -291,12 +303,38 @@ impl<'o> Likelihood<'o> {
     /// Where the vector of the node is not valid.
     pub(crate) fn towards_focus(&self, half: HalfEdge) -> HalfEdge {
         let node = self.tree.inner_node(half);
-        self.oriented[node].unwrap_or_else(|| panic!("the vector of inner node {node} is not valid"))
+        self.vectors.along(node).unwrap_or_else(|| panic!("the vector of inner node {node} is not valid"))
     }
 
     /// The first slot that no node owns.
     pub(crate) fn spare_slot(&self) -> u32 {
-        self.oriented.len() as u32
+        self.vectors.len() as u32
+    }
+
+    /// Adds the steps after which the vector of `half`'s node, which is to look along it, is there, and holds it: it stays until
+    /// it is released. Of a tip there is nothing to do.
+    pub(crate) fn hold(&mut self, half: HalfEdge) -> Source {
+        self.push_turned(half);
+        self.source(half)
+    }
+
+    /// What [`hold`](Self::hold) held may go.
+    pub(crate) fn release(&mut self, half: HalfEdge) {
+        if !self.tree.is_tip(half) {
+            self.vectors.release(self.tree.inner_node(half));
+        }
+    }
+
+    /// Holds the vectors at both ends of a branch.
+    fn hold_ends(&mut self, half: HalfEdge) {
+        self.push_turned(half);
+        self.push_turned(self.tree.back(half));
+    }
+
+    /// Releases them.
+    pub(crate) fn release_ends(&mut self, half: HalfEdge) {
+        self.release(half);
+        self.release(self.tree.back(half));
     }
 
     /// What lies over the branch of `half`, seen through it.
@@ -305,33 +343,44 @@ impl<'o> Likelihood<'o> {
         self.batch.branch(source, self.tree.lengths(half))
     }
 
-    /// Adds the steps after which the vector of `half`'s node, and all behind it, look along `half` and its like.
+    /// Adds the steps after which the vector of `half`'s node looks along `half`, with those of the vectors behind it that are
+    /// needed for it, and holds it.
     fn push_turned(&mut self, half: HalfEdge) {
+        // Only where a vector may have to leave for another does the order matter.
+        let is_there = self.tree.is_tip(half) || self.vectors.has(self.tree.inner_node(half), half);
+        let demands = if self.vectors.is_short() && !is_there { demands(&self.tree, half) } else { Vec::new() };
         let mut stack = vec![(half, false)];
         while let Some((half, ready)) = stack.pop() {
-            if self.tree.is_tip(half) || self.oriented[self.tree.inner_node(half)] == Some(half) {
-                continue;
-            }
-            let sides = self.tree.others(half);
-            if !ready {
-                stack.push((half, true));
-                stack.extend(sides.map(|side| (self.tree.back(side), false)));
+            if self.tree.is_tip(half) {
                 continue;
             }
             let node = self.tree.inner_node(half);
+            if !ready && self.vectors.has(node, half) {
+                self.vectors.hold(node);
+                continue;
+            }
+            let sides = self.tree.others(half);
+            let mut behind = sides.map(|side| self.tree.back(side));
+            if !ready {
+                // The more demanding one is popped first.
+                behind.sort_by_key(|side| demands.get(side.index()));
+                stack.push((half, true));
+                stack.extend(behind.map(|side| (side, false)));
+                continue;
+            }
             let [left, right] = sides.map(|side| self.operand(side));
-            self.batch.push(Step::Combine { left, right, to: node as u32 });
-            self.oriented[node] = Some(half);
+            let inner = behind.map(|side| (!self.tree.is_tip(side)).then(|| self.tree.inner_node(side)));
+            let to = self.vectors.place(node, half, inner);
+            self.batch.push(Step::Combine { left, right, to });
+            behind.into_iter().for_each(|side| self.release(side));
+            self.vectors.hold(node);
         }
     }
 
     /// Executes the batch, and adds the results of the chunks up by a fixed tree.
+    /// Results of partitions that it is not for are 0.
     pub(crate) fn run(&mut self) {
-        self.run_on(0..self.models.len());
-    }
-
-    /// Executes the batch on the chunks of some partitions; results of others are 0.
-    fn run_on(&mut self, partitions: Range<usize>) {
+        let partitions = self.partitions.clone();
         if self.batch.is_empty() || partitions.is_empty() {
             return;
         }
@@ -413,8 +462,7 @@ impl<'o> Likelihood<'o> {
         self.tree.join(a, at_b.0, &at_b.1);
         self.tree.join(b, at_a.0, &at_a.1);
         for half in [a, b] {
-            let node = self.tree.inner_node(half);
-            self.oriented[node] = None;
+            self.vectors.forget(self.tree.inner_node(half));
         }
     }
 
@@ -441,7 +489,7 @@ impl<'o> Likelihood<'o> {
         for (set, &length) in lengths[2].iter().enumerate() {
             self.tree.set_length(root, set, length);
         }
-        self.oriented[self.tree.inner_node(root)] = None;
+        self.vectors.forget(self.tree.inner_node(root));
         self.focus = root;
     }
 }

@@ -62,14 +62,14 @@ impl Watcher for Shown {
 /// Looks at the request, does it and reports.
 fn phylo(args: &Args) -> Result<(), Failure> {
     let interrupt = Interrupt::install()?;
-    let prepared = prepare(args).map_err(failure)?;
+    let mut prepared = prepare(args).map_err(failure)?;
     if prepared.is_finished {
         return match args.json {
             true => print(&format!("{}\n", json!({ "app": "phylo", "finished": true }))),
             false => print("this run is finished; its files are where it has left them\n"),
         };
     }
-    let scheduler = args.scheduler(&prepared).map_err(failure)?;
+    let scheduler = args.scheduler(&mut prepared).map_err(failure)?;
     interrupt.begin();
     let shown = Shown { log: !args.json, bar: Bar::new("phylo", !args.json) };
     let report = run(&prepared, &scheduler, interrupt.abort.clone(), &shown).map_err(failure)?;

@@ -3,7 +3,7 @@
 mod support;
 
 use multigrain_phylo::alignment::{Alignment, DataType, Format, Patterns, read_alignment};
-use multigrain_phylo::likelihood::{Host, Likelihood, MAX_LENGTH, MIN_LENGTH, Precision};
+use multigrain_phylo::likelihood::{Host, Likelihood, MAX_LENGTH, MIN_LENGTH, Offload, Precision};
 use multigrain_phylo::model::{Model, ModelSpec};
 use multigrain_phylo::partition::Branches;
 use multigrain_phylo::random::{Purpose, Random};
@@ -287,6 +287,70 @@ fn exchanges_are_looked_at_without_a_trace() {
                 // Five optimised branches are better than none and not better than all.
                 assert!(start <= value + 1e-6 && value <= all + 1e-2, "{start} {value} {all}");
             }
+        }
+    }
+}
+
+/// The host with room for so many vectors.
+struct Little(usize);
+
+impl Offload for Little {
+    fn chunks(&self, chunks: usize, work: usize, body: &(dyn Fn(usize) + Sync)) {
+        Host.chunks(chunks, work, body);
+    }
+
+    fn vectors(&self) -> usize {
+        self.0
+    }
+}
+
+/// A tree that is as deep on all sides, which takes more vectors to be computed than any other of as many taxa.
+fn balanced(first: usize, taxa: usize) -> String {
+    match taxa {
+        1 => format!("t{first}:0.1"),
+        _ => format!("({},{}):0.1", balanced(first, taxa / 2), balanced(first + taxa / 2, taxa - taxa / 2)),
+    }
+}
+
+/// With room for few vectors, or for the fewest, all numbers have the bits that they have with room for all.
+#[test]
+fn little_memory_changes_no_bit() {
+    let mut random = Random::new(4, Purpose::Search, 9);
+    for (taxa, unlinked) in [(64, false), (64, true), (37, true), (150, false)] {
+        let specs = [MODELS[2], MODELS[4]].map(|m| ModelSpec::parse(m).unwrap());
+        let parts: Vec<Patterns> = specs.iter().map(|s| patterns(&mut random, taxa, 20, s.data_type)).collect();
+        let models: Vec<Model> = specs.iter().zip(&parts).map(|(s, p)| s.model(p)).collect();
+        let data: Vec<_> = parts.iter().zip(&models).collect();
+        let branches = if unlinked { Branches::Unlinked } else { Branches::Linked };
+        let tree = match taxa {
+            64 => {
+                let newick = Newick::parse(&format!("({},{});", balanced(0, 32), balanced(32, 32))).unwrap();
+                Tree::from_newick(&newick, &names(64), None).unwrap().with_sets(if unlinked { &[0, 0] } else { &[0] })
+            }
+            _ => random_tree(&mut random, taxa, if unlinked { 2 } else { 1 }, 0.3),
+        };
+        let moves: Vec<HalfEdge> = (0..60).map(|_| HalfEdge(random.below(tree.halves() as u64) as u32)).collect();
+        let everything = |vectors: usize| {
+            let place = Box::new(Little(vectors));
+            let mut likelihood = Likelihood::new(&data, branches, tree.clone(), Isa::detect(), place);
+            let mut found = vec![likelihood.log_likelihood()];
+            for &half in &moves {
+                likelihood.move_focus(half);
+                found.push(likelihood.log_likelihood());
+            }
+            found.push(likelihood.smooth(1, 0.0, Precision::COARSE));
+            found.push(likelihood.optimize_models(0.5));
+            found.extend(likelihood.of_patterns().concat());
+            let inner = Splits::new(likelihood.tree()).branches;
+            found.extend(inner.iter().step_by(7).flat_map(|&half| likelihood.of_exchanges(half).concat()));
+            found.push(likelihood.log_likelihood());
+            (found.into_iter().map(f64::to_bits).collect::<Vec<u64>>(), likelihood.tree().clone(), likelihood.bytes(0))
+        };
+        let all = everything(usize::MAX);
+        for vectors in [0, taxa / 2, taxa - 3] {
+            let little = everything(vectors);
+            assert!((&little.0, &little.1) == (&all.0, &all.1), "{taxa} taxa, {vectors} vectors");
+            assert!(little.2 < all.2, "{taxa} taxa, {vectors} vectors take {} of {}", little.2, all.2);
         }
     }
 }

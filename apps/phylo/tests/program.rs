@@ -120,8 +120,9 @@ fn a_trace_holds_decisions() {
     let typed = [&alignment, "--searches", "1", "--threads", "2", "--policy", "llp:2", "--trace", &trace];
     let traced = |typed: &[&str]| {
         let args = args(typed);
-        let prepared = prepare(&args)?;
-        run(&prepared, &args.scheduler(&prepared)?, Arc::new(Abort::new()), &Silent)
+        let mut prepared = prepare(&args)?;
+        let scheduler = args.scheduler(&mut prepared)?;
+        run(&prepared, &scheduler, Arc::new(Abort::new()), &Silent)
     };
     traced(&typed).unwrap();
     let found = Trace::load(Path::new(&trace)).unwrap();
@@ -237,8 +238,9 @@ fn what_was_begun_with_force_is_gone_on_with() {
         args(&[&common[..], more].concat())
     };
     let make = |args: &Args| {
-        let prepared = prepare(args).unwrap();
-        run(&prepared, &args.scheduler(&prepared).unwrap(), Arc::new(Abort::new()), &Silent).unwrap();
+        let mut prepared = prepare(args).unwrap();
+        let scheduler = args.scheduler(&mut prepared).unwrap();
+        run(&prepared, &scheduler, Arc::new(Abort::new()), &Silent).unwrap();
     };
     let interrupt = |args: &Args, left: usize| {
         let abort = Arc::new(Abort::new());
@@ -570,18 +572,49 @@ fn partitions_of_beetles() {
 #[test]
 fn memory_bounds_what_is_in_progress() {
     use multigrain_phylo::app::Needs;
-    let folder = folder(&[("a.phy", &evolved(12, 200))]);
+    let folder = folder(&[("a.phy", &evolved(21, 200))]);
     let alignment = path(folder.path(), "a.phy");
     let typed = ["--threads", "2", "-b", "4"];
     let with = |memory: u64| {
         let memory = memory.to_string();
         let args = args(&[&[&*alignment, "--memory", &memory], &typed[..]].concat());
-        let prepared = prepare(&args).unwrap();
-        args.scheduler(&prepared).map(|scheduler| (scheduler.options().strands_max, Needs::of(&prepared)))
+        let mut prepared = prepare(&args).unwrap();
+        let scheduler = args.scheduler(&mut prepared)?;
+        Ok::<_, Error>((scheduler.options().strands_max, prepared.vectors, Needs::of(&prepared)))
     };
-    let (most, needs) = with(1 << 40).unwrap();
-    assert!(most > Some(1), "{most:?}");
-    assert_eq!(with(needs.bytes(1, 2)).unwrap().0, Some(1));
-    let refused = with(needs.bytes(1, 2) - 1).unwrap_err();
+    let (most, vectors, needs) = with(1 << 40).unwrap();
+    assert!(most > Some(1) && vectors == 18, "{most:?} {vectors}");
+    let at = |memory: u64| with(memory).map(|(jobs, vectors, _)| (jobs, vectors)).unwrap();
+    assert_eq!(at(needs.bytes(1, 2)), (Some(1), 18));
+    assert_eq!(at(needs.bytes(1, 2) - 1), (Some(1), 17));
+    assert_eq!(at(needs.least_bytes(2)), (Some(1), 14));
+    let refused = with(needs.least_bytes(2) - 1).unwrap_err();
     assert!(refused.exit_status() == 2 && refused.to_string().contains("--memory"), "{refused}");
+}
+
+/// With room for the fewest vectors everything that is written is what it is with room for all, but for what the log says.
+#[test]
+fn little_memory_changes_no_result() {
+    use multigrain_phylo::app::Needs;
+    let folder = folder(&[("a.phy", &evolved(31, 120)), ("p.txt", "HKY+G4, x = 1-60\nJC+G4, y = 61-120\n")]);
+    let [alignment, partitions] = ["a.phy", "p.txt"].map(|name| path(folder.path(), name));
+    for branches in ["scaled", "unlinked"] {
+        let make = |memory: Option<u64>| {
+            let (prefix, memory) = (path(folder.path(), "out"), memory.unwrap_or(1 << 40).to_string());
+            let typed =
+                [&alignment, "--partitions", &partitions, "--branches", branches, "--prefix", &prefix, "--force"];
+            let more = ["-s", "1", "-b", "1", "--threads", "1", "--ufboot", "10", "--alrt", "10", "--memory", &memory];
+            let args = args(&[&typed[..], &more].concat());
+            let mut prepared = prepare(&args).unwrap();
+            let scheduler = args.scheduler(&mut prepared).unwrap();
+            run(&prepared, &scheduler, Arc::new(Abort::new()), &Silent).unwrap();
+            (written(folder.path()), prepared.vectors, Needs::of(&prepared))
+        };
+        let (all, room, needs) = make(None);
+        let (fewest, less, _) = make(Some(needs.least_bytes(1)));
+        assert_eq!((room, less), (28, 14));
+        assert!(all.len() > 8 && all == fewest, "{branches}");
+        let log = std::fs::read_to_string(folder.path().join("out.log")).unwrap();
+        assert!(log.contains("room for 14 of 28 vectors"), "{log}");
+    }
 }

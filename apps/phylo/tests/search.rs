@@ -5,7 +5,7 @@ mod support;
 use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions, Strand};
 use multigrain_phylo::alignment::{Alignment, DataType, Format, Patterns, read_alignment};
 use multigrain_phylo::kernel::chunk_patterns;
-use multigrain_phylo::likelihood::{Host, OnStrand};
+use multigrain_phylo::likelihood::{Host, Offload, OnStrand};
 use multigrain_phylo::model::{Model, ModelSpec};
 use multigrain_phylo::parsimony::Parsimony;
 use multigrain_phylo::partition::Branches;
@@ -263,6 +263,31 @@ fn results_do_not_depend_on_who_computes() {
             let shared = outcome.statistics.on_teams > 0;
             assert_eq!(shared, policy == Policy::Llp { workers_per_loop: 2 }, "{:?}", outcome.statistics);
         }
+    }
+}
+
+/// The host with room for the fewest vectors.
+struct Little;
+
+impl Offload for Little {
+    fn chunks(&self, chunks: usize, work: usize, body: &(dyn Fn(usize) + Sync)) {
+        Host.chunks(chunks, work, body);
+    }
+
+    fn vectors(&self) -> usize {
+        0
+    }
+}
+
+#[test]
+fn little_memory_finds_the_same() {
+    for sites in [60, 600] {
+        let (_, patterns, model) = simulated(8, 30, sites, GTR);
+        let found = search(&patterns, &model, 1).run(&mut ()).unwrap();
+        let mut random = Random::new(3, Purpose::Start, 1);
+        let data = [(&patterns, &model)];
+        let little = Search::new(&data, Branches::Linked, options(), Isa::detect(), &mut random, Box::new(Little));
+        assert_eq!(little.run(&mut ()).unwrap(), found, "{sites} sites");
     }
 }
 

@@ -115,8 +115,8 @@ pub struct Args {
     /// Number of workers [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Memory that the run may take, such as 4GiB: fewer searches are in progress at once where it is short [default: the
-    /// computer's]
+    /// Memory that the run may take, such as 4GiB: where it is short fewer searches are in progress at once, and what has no room
+    /// is computed again when it is needed [default: the computer's]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
     /// Records every decision of the policy with its reason, and who computed what when, into this file, for

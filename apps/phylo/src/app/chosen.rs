@@ -7,7 +7,7 @@ use super::results;
 use crate::choose::{self, Candidate, Question};
 use crate::error::Error;
 use crate::infer::{self, Place, stoppable};
-use crate::likelihood::{Likelihood, OnStrand};
+use crate::likelihood::Likelihood;
 use crate::model::ModelSpec;
 use crate::random::{Purpose, Random};
 use crate::search::{Options, Search};
@@ -32,8 +32,7 @@ pub(super) fn choose(
     let Some(criterion) = prepared.criterion else { return Ok(None) };
     let mut chosen = prepared.clone();
     if prepared.saved.chosen.is_empty() {
-        let first =
-            |strand: &Strand<'_>| guide(prepared, Place { offload: Box::new(OnStrand(strand)), abort: abort.clone() });
+        let first = |strand: &Strand<'_>| guide(prepared, Place::on(prepared, strand, abort));
         let guides = scheduler.run(vec![first]);
         let guide = guides.map_err(|e| Error::run(e.to_string()))?.results.into_iter().next();
         let guide = guide.unwrap_or(Err(Error::Interrupted)).map_err(early)?;
@@ -54,7 +53,7 @@ pub(super) fn choose(
                     criterion,
                     besides: prepared.besides,
                 };
-                let offload = || Place { offload: Box::new(OnStrand(strand)), abort: abort.clone() }.stoppable();
+                let offload = || Place::on(prepared, strand, &abort).stoppable();
                 stoppable(|| choose::choose(&question, &offload))
             }
         };

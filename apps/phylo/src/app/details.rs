@@ -7,7 +7,7 @@ use crate::copies::only;
 use crate::error::Error;
 use crate::infer::{Place, sets, stoppable};
 use crate::job::Found;
-use crate::likelihood::{Likelihood, OnStrand};
+use crate::likelihood::Likelihood;
 use crate::model::{Model, ModelSpec};
 use crate::random::{Purpose, Random};
 use crate::tree::{HalfEdge, Newick, Splits, Tree};
@@ -41,10 +41,7 @@ pub(super) fn look(
         return Ok(Details::default());
     }
     let (tree, models) = read(prepared, found)?;
-    let one = |strand: &Strand<'_>| {
-        let place = Place { offload: Box::new(OnStrand(strand)), abort: abort.clone() };
-        stoppable(|| details(prepared, &tree, &models, place))
-    };
+    let one = |strand: &Strand<'_>| stoppable(|| details(prepared, &tree, &models, Place::on(prepared, strand, abort)));
     let outcome = scheduler.run(vec![one]).map_err(|e| Error::run(format!("internal error: {e}")))?;
     let details = outcome.results.into_iter().next().unwrap_or(Err(Error::Interrupted))?;
     if prepared.alrt > 0 {

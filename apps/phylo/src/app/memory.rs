@@ -4,6 +4,7 @@ use super::args::Args;
 use super::prepare::{Prepared, Task};
 use crate::error::Error;
 use crate::kernel::kernel_states;
+use crate::likelihood::fewest;
 use crate::partition::Partition;
 use crate::search;
 use crate::ultrafast::{CHAINS, Drawn};
@@ -21,8 +22,12 @@ const BRANCH_BYTES: u64 = 200;
 pub struct Needs {
     /// Once: data, results, replicates of sites.
     pub shared: u64,
-    /// For each search or replicate that is in progress: vectors of conditional likelihoods.
+    /// For each search or replicate that is in progress: vectors of conditional likelihoods, of all inner nodes.
     pub job: u64,
+    /// Each of these.
+    pub vector: u64,
+    /// How many of them a job can do without: it computes them again when it needs them.
+    pub spare: usize,
     /// For each thread: transition matrices and tables of tips for all branches of the tree.
     pub thread: u64,
 }
@@ -46,6 +51,8 @@ impl Needs {
         Needs {
             shared: PROGRAM_BYTES + letters + replicates + jobs * BRANCH_BYTES * 2 * taxa,
             job: job_bytes(prepared) + taxa * patterns,
+            vector: vector_bytes(prepared),
+            spare: prepared.kept_names.len() - 2 - fewest(prepared.kept_names.len()),
             thread: 2 * taxa * prepared.partitions.iter().map(thread).sum::<u64>(),
         }
     }
@@ -55,36 +62,52 @@ impl Needs {
         self.shared + self.job * jobs as u64 + self.thread * threads as u64
     }
 
-    /// How many jobs may be in progress, at most `jobs`, where there are so many bytes.
+    /// The least that a run on so many threads takes: one job at a time, without the vectors that it can do without.
+    pub fn least_bytes(&self, threads: usize) -> u64 {
+        self.bytes(1, threads) - self.spare as u64 * self.vector
+    }
+
+    /// How many jobs may be in progress, at most `jobs`, where there are so many bytes, and how many vectors the only one does
+    /// without where not even it has room for all.
     ///
     /// # Errors
     /// Where there is no room for one.
-    pub fn jobs_within(&self, bytes: u64, jobs: usize, threads: usize) -> Result<usize, Error> {
+    pub fn jobs_within(&self, bytes: u64, jobs: usize, threads: usize) -> Result<(usize, usize), Error> {
         let fitting = (1..=jobs.max(1)).take_while(|&jobs| self.bytes(jobs, threads) <= bytes).last();
-        fitting.ok_or_else(|| {
-            let [needed, one, there] = [self.bytes(1, threads), self.bytes(1, 1), bytes].map(readable_bytes);
-            let fewer = if threads > 1 { format!(" ({one} on one thread)") } else { String::new() };
-            Error::request(format!(
-                "one search at a time on {threads} threads needs about {needed} of memory{fewer}, and there are {there}: \
-                 ask for more --memory, fewer --threads or fewer categories of rates"
-            ))
-        })
+        let missing = self.bytes(1, threads).saturating_sub(bytes).div_ceil(self.vector.max(1)) as usize;
+        match fitting {
+            Some(jobs) => Ok((jobs, 0)),
+            None if missing <= self.spare => Ok((1, missing)),
+            None => {
+                let [needed, one, there] = [self.least_bytes(threads), self.least_bytes(1), bytes].map(readable_bytes);
+                let fewer = if threads > 1 { format!(" ({one} on one thread)") } else { String::new() };
+                Err(Error::request(format!(
+                    "one search at a time on {threads} threads needs at least about {needed} of memory{fewer}, and there are \
+                     {there}: ask for more --memory, fewer --threads or fewer categories of rates"
+                )))
+            }
+        }
     }
+}
+
+/// A conditional likelihood vector of all partitions.
+fn vector_bytes(prepared: &Prepared) -> u64 {
+    let vector = |p: &Partition| {
+        let entries = kernel_states(p.model.states) * p.model.categories * size_of::<f64>() + size_of::<u32>();
+        (p.patterns.len().next_multiple_of(8) * entries) as u64
+    };
+    prepared.partitions.iter().map(vector).sum()
 }
 
 /// Conditional likelihood vectors of all inner nodes, and those with tables that are needed while places for a subtree are
 /// tried.
 fn job_bytes(prepared: &Prepared) -> u64 {
-    let vector = |p: &Partition| {
-        let entries = kernel_states(p.model.states) * p.model.categories * size_of::<f64>() + size_of::<u32>();
-        (p.patterns.len().next_multiple_of(8) * entries) as u64
-    };
     let taxa = prepared.kept_names.len();
     let spare = match &prepared.task {
         Task::Search => search::SPARE_VECTORS,
         Task::Evaluate { .. } => 0,
     };
-    (taxa + spare) as u64 * prepared.partitions.iter().map(vector).sum::<u64>()
+    (taxa + spare) as u64 * vector_bytes(prepared)
 }
 
 /// What there is: as much as was asked for, or the computer's memory.
@@ -99,11 +122,12 @@ pub(super) fn available(asked: Option<u64>) -> Result<u64, Error> {
 }
 
 impl Args {
-    /// The workers that were asked for, under the policy that was asked for, for no more jobs at once than have room.
+    /// The workers that were asked for, under the policy that was asked for, for no more jobs at once than have room. Says in what
+    /// was prepared how many vectors each job has room for.
     ///
     /// # Errors
     /// A policy that cannot be had on so many workers; threads that cannot be started; too little memory for one job.
-    pub fn scheduler(&self, prepared: &Prepared) -> Result<Scheduler, Error> {
+    pub fn scheduler(&self, prepared: &mut Prepared) -> Result<Scheduler, Error> {
         let mut options = SchedulerOptions {
             policy: self.policy,
             dispatch: self.dispatch,
@@ -114,7 +138,9 @@ impl Args {
         let most = self.policy.strands_max(options.workers as u32) as usize;
         let most = prepared.jobs.len().max(prepared.ultrafast.min(CHAINS)).clamp(1, most.max(1));
         let bytes = available(self.memory)?;
-        options.strands_max = Some(Needs::of(prepared).jobs_within(bytes, most, options.workers)?);
+        let (jobs, missing) = Needs::of(prepared).jobs_within(bytes, most, options.workers)?;
+        options.strands_max = Some(jobs);
+        prepared.vectors = prepared.kept_names.len() - 2 - missing;
         Scheduler::new(options).map_err(|e| Error::request(format!("--policy, --threads: {e}")))
     }
 }
@@ -125,13 +151,17 @@ mod tests {
 
     #[test]
     fn as_many_jobs_as_there_is_room_for() {
-        let needs = Needs { shared: 100, job: 50, thread: 10 };
+        let needs = Needs { shared: 100, job: 50, vector: 3, spare: 2, thread: 10 };
         assert_eq!(needs.bytes(3, 2), 270);
         let of = |bytes| needs.jobs_within(bytes, 4, 2).ok();
-        assert_eq!([of(169), of(170), of(219), of(220), of(1000)], [None, Some(1), Some(1), Some(2), Some(4)]);
+        assert_eq!(
+            [of(163), of(164), of(166), of(167), of(169)],
+            [None, Some((1, 2)), Some((1, 2)), Some((1, 1)), Some((1, 1))]
+        );
+        assert_eq!([of(170), of(219), of(220), of(1000)], [(1, 0), (1, 0), (2, 0), (4, 0)].map(Some));
         let message = needs.jobs_within(1, 4, 2).unwrap_err().to_string();
         assert!(
-            message.contains("170") && message.contains("on one thread") && message.contains("--memory"),
+            message.contains("164") && message.contains("on one thread") && message.contains("--memory"),
             "{message}"
         );
     }

@@ -118,6 +118,9 @@ pub struct Prepared {
     pub is_resumed: bool,
     /// Whether files may be replaced that another run has written.
     pub is_forced: bool,
+    /// How many conditional likelihood vectors of inner nodes each job has room for: all, where [`Args::scheduler`] has not
+    /// found that there is less memory.
+    pub vectors: usize,
 }
 
 /// Reads and checks everything that the arguments name.
@@ -262,6 +265,7 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         trace: args.trace.clone(),
         is_resumed: args.resume,
         is_forced: args.force,
+        vectors: usize::MAX,
     })
 }
 

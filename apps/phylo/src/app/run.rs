@@ -14,7 +14,6 @@ use crate::convergence;
 use crate::error::Error;
 use crate::infer::{self, Place};
 use crate::job::{Found, Job, best};
-use crate::likelihood::OnStrand;
 use crate::search::State as SearchState;
 use crate::tree::Splits;
 use multigrain::Abort;
@@ -57,10 +56,8 @@ pub fn run(
     let chosen = chosen::choose(prepared, scheduler, &abort, &log)?;
     let prepared = chosen.as_ref().unwrap_or(prepared);
     if let Task::Evaluate { tree, fixed } = &prepared.task {
-        let evaluate = |strand: &Strand<'_>| {
-            let place = Place { offload: Box::new(OnStrand(strand)), abort: abort.clone() };
-            infer::evaluate(prepared, tree, *fixed, place)
-        };
+        let evaluate =
+            |strand: &Strand<'_>| infer::evaluate(prepared, tree, *fixed, Place::on(prepared, strand, &abort));
         let early = |error| match error {
             Error::Interrupted => Error::run("interrupted; there is nothing to go on from"),
             other => other,
@@ -331,7 +328,7 @@ fn work(shared: &Shared<'_>, job: Job, strand: &Strand<'_>) {
         return fail(shared, Error::Interrupted);
     }
     let begun = shared.prepared.saved.begun.get(&job).map(String::as_str);
-    let place = Place { offload: Box::new(OnStrand(strand)), abort: shared.abort.clone() };
+    let place = Place::on(shared.prepared, strand, &shared.abort);
     match infer::search(shared.prepared, job, begun, place, &mut |state| round(shared, job, state)) {
         Ok(found) => done(shared, found),
         Err(error) => fail(shared, error),

@@ -6,7 +6,7 @@ use super::prepare::Prepared;
 use crate::error::Error;
 use crate::infer::{self, Place, stoppable};
 use crate::job::{Found, Job, best};
-use crate::likelihood::{Likelihood, OnStrand, Precision};
+use crate::likelihood::{Likelihood, Precision};
 use crate::model::Model;
 use crate::tree::Tree;
 use crate::ultrafast::{CHAINS, CORRELATION, Chain, Drawn, ROUNDS, correlation, merged, splits};
@@ -113,7 +113,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn likelihood<'o>(&self, tree: Tree, strand: &'o Strand<'o>) -> Likelihood<'o> {
-        let place = Place { offload: Box::new(OnStrand(strand)), abort: self.abort.clone() };
+        let place = Place::on(self.prepared, strand, self.abort);
         let data: Vec<_> = self.prepared.partitions.iter().map(|p| &p.patterns).zip(self.models).collect();
         let mut likelihood = Likelihood::new(&data, self.prepared.branches, tree, Isa::detect(), place.stoppable());
         likelihood.set_constraint(self.prepared.constraint.clone());
@@ -122,7 +122,7 @@ impl Work<'_> {
 
     /// The tree that exchanges of neighbours lead to on a replicate's own sites (Hoang and others 2018), in Newick.
     fn climbed(&self, replicate: usize, tree: Tree, strand: &Strand<'_>) -> String {
-        let place = Place { offload: Box::new(OnStrand(strand)), abort: self.abort.clone() };
+        let place = Place::on(self.prepared, strand, self.abort);
         let all: Vec<_> = self.prepared.partitions.iter().map(|p| &p.patterns).collect();
         let own = self.drawn.patterns(&all, replicate);
         let data: Vec<_> = own.iter().zip(self.models).collect();

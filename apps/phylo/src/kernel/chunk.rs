@@ -153,8 +153,12 @@ impl Chunk {
     /// Room for `slots` vectors, `tables` tables and `results` results.
     pub(super) fn reserve(&mut self, slots: usize, tables: usize, results: usize) {
         if self.scaled.len() < slots {
-            self.vectors.resize(slots * self.lines(), Line([0.0; DOUBLES]));
-            self.counts.resize(slots * self.blocks * DOUBLES, 0);
+            // No more than was said to be needed.
+            let (lines, counts) = (slots * self.lines(), slots * self.blocks * DOUBLES);
+            self.vectors.reserve_exact(lines - self.vectors.len());
+            self.vectors.resize(lines, Line([0.0; DOUBLES]));
+            self.counts.reserve_exact(counts - self.counts.len());
+            self.counts.resize(counts, 0);
             self.scaled.resize(slots, false);
         }
         if self.tables.len() < tables {

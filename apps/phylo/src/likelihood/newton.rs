@@ -90,6 +90,7 @@ impl Likelihood<'_> {
         let branch = (self.source(half), self.source(self.tree.back(half)));
         let mut lengths = [self.tree.lengths(half).to_vec()];
         self.newton(&[branch], &mut lengths, precision);
+        self.release_ends(half);
         self.set_focus_lengths(&lengths[0]);
     }
 

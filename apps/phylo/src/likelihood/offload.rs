@@ -8,6 +8,11 @@ pub trait Offload {
     /// Calls `body` once for each number below `chunks`, in any order and on any threads, and returns when all calls have.
     /// `work` are the multiply-adds for each pattern: loops of as much work take equally long for each of their chunks.
     fn chunks(&self, chunks: usize, work: usize, body: &(dyn Fn(usize) + Sync));
+
+    /// How many conditional likelihood vectors of inner nodes there is room for in the memory.
+    fn vectors(&self) -> usize {
+        usize::MAX
+    }
 }
 
 /// The host variant: everything on the calling thread.

@@ -55,7 +55,7 @@ impl Likelihood<'_> {
         let back = self.tree().back(half);
         let [near, far] = [half, back].map(|end| self.tree().others(end));
         let sides = [near[0], near[1], far[0], far[1]];
-        let around = sides.map(|side| (self.source(self.tree().back(side)), self.tree().lengths(side).to_vec()));
+        let around = sides.map(|side| (self.hold(self.tree().back(side)), self.tree().lengths(side).to_vec()));
         let mut ends = vec![(self.source(half), self.source(back))];
         let mut slot = self.spare_slot();
         for groups in [[[0, 2], [1, 3]], [[0, 3], [1, 2]]] {
@@ -68,6 +68,8 @@ impl Likelihood<'_> {
         }
         let mut lengths = vec![self.tree().lengths(half).to_vec(); 3];
         self.newton(&ends, &mut lengths, Precision::COARSE);
+        sides.into_iter().for_each(|side| self.release(self.tree().back(side)));
+        self.release_ends(half);
         let values = self.at_lengths(lengths.iter().map(Vec::as_slice));
         let other = if values[2] > values[1] { 2 } else { 1 };
         let best = if values[other] > values[0] + GAIN { other } else { 0 };

@@ -2,11 +2,11 @@
 
 use crate::constraint::Bounds;
 use crate::kernel::{Operand, Source, Step};
-use crate::likelihood::{Likelihood, Precision};
+use crate::likelihood::{HELD, Likelihood, Precision};
 use crate::tree::{HalfEdge, Pruned};
 
-/// At most so many places are fitted at once.
-pub(super) const FITS: usize = 8;
+/// At most so many places are fitted at once: the vector of each is held, and that of the subtree.
+pub(super) const FITS: usize = HELD - 1;
 
 /// A branch into which a pruned subtree may be inserted.
 #[derive(Debug, Clone)]
@@ -36,16 +36,17 @@ impl Likelihood<'_> {
         let subtree = self.tree().back(pruned.root);
         let propagated = self.spare_slot();
         self.begin();
-        let from = self.source(subtree);
+        let from = self.hold(subtree);
         let lengths = self.tree().lengths(pruned.root).to_vec();
         let from = self.branch(from, &lengths);
         self.push(Step::Propagate { from, to: propagated });
+        self.release(subtree);
         let mut places = Vec::new();
         // (half-edge that looks back, what is behind its back, distance of the branches behind it)
         let mut stack: Vec<(HalfEdge, Operand, usize)> = Vec::new();
         let joined = self.tree().lengths(pruned.ends[0]).to_vec();
         for [to, from] in [[pruned.ends[1], pruned.ends[0]], [pruned.ends[0], pruned.ends[1]]] {
-            let source = self.source(from);
+            let source = self.hold(from);
             let operand = self.branch(source, &joined);
             stack.push((to, operand, 1));
         }
@@ -56,7 +57,7 @@ impl Likelihood<'_> {
             }
             let sides = self.tree().others(half);
             let behind = sides.map(|side| {
-                let (source, lengths) = (self.source(self.tree().back(side)), self.tree().lengths(side).to_vec());
+                let (source, lengths) = (self.hold(self.tree().back(side)), self.tree().lengths(side).to_vec());
                 self.branch(source, &lengths)
             });
             for (i, side) in sides.into_iter().enumerate() {
@@ -74,7 +75,9 @@ impl Likelihood<'_> {
                 let on = Operand { source: near, branch: behind[i].branch };
                 stack.push((far, on, distance + 1));
             }
+            sides.into_iter().for_each(|side| self.release(self.tree().back(side)));
         }
+        pruned.ends.into_iter().for_each(|end| self.release(end));
         self.run();
         for (i, place) in places.iter_mut().enumerate() {
             place.score = self.value(i);
@@ -95,17 +98,17 @@ impl Likelihood<'_> {
         if places.is_empty() {
             return vec![];
         }
-        let subtree = self.source(self.tree().back(pruned.root));
+        let root = self.tree().back(pruned.root);
         let length = self.tree().lengths(pruned.root).to_vec();
         let first = self.spare_slot();
         self.begin();
+        let subtree = self.hold(root);
+        let mut ends: Vec<[Source; 3]> = Vec::with_capacity(places.len());
         for (place, slot) in places.iter().zip(first..) {
             self.push_near(pruned, place.far, slot);
+            ends.push([Source::Slot(slot), self.hold(place.far), subtree]);
         }
         self.run();
-        let nears = (first..).map(Source::Slot);
-        let ends: Vec<[Source; 3]> =
-            places.iter().zip(nears).map(|(p, near)| [near, self.source(p.far), subtree]).collect();
         let start = |place: &Place| {
             let half: Vec<f64> = self.tree().lengths(place.far).iter().map(|l| l / 2.0).collect();
             [half.clone(), half, length.clone()]
@@ -129,6 +132,8 @@ impl Likelihood<'_> {
             }
         }
         let values = self.at_lengths(lengths.iter().map(|l| l[1].as_slice()));
+        self.release(root);
+        places.iter().for_each(|place| self.release(place.far));
         let fitted = places.iter().zip(lengths).zip(values);
         fitted.map(|((place, lengths), log_likelihood)| Fitted { log_likelihood, far: place.far, lengths }).collect()
     }
@@ -145,7 +150,7 @@ impl Likelihood<'_> {
             way.push(towards);
         };
         let beyond = if joined == pruned.ends[0] { pruned.ends[1] } else { pruned.ends[0] };
-        let (source, lengths) = (self.source(beyond), self.tree().lengths(joined).to_vec());
+        let (source, lengths) = (self.hold(beyond), self.tree().lengths(joined).to_vec());
         let mut above = self.branch(source, &lengths);
         let mut towards = joined;
         // What one step reads the next may not write: the last one writes where it is asked to, those before it in turns.
@@ -154,14 +159,17 @@ impl Likelihood<'_> {
             let side = self.tree().back(far);
             let others = self.tree().others(side);
             let sibling = if others[0] == towards { others[1] } else { others[0] };
-            let (source, lengths) = (self.source(self.tree().back(sibling)), self.tree().lengths(sibling).to_vec());
+            let beside = self.tree().back(sibling);
+            let (source, lengths) = (self.hold(beside), self.tree().lengths(sibling).to_vec());
             let right = self.branch(source, &lengths);
             let to = if left == 0 { slot } else { spare + left % 2 };
             self.push(Step::Combine { left: above, right, to });
+            self.release(beside);
             let lengths = self.tree().lengths(far).to_vec();
             above = self.branch(Source::Slot(to), &lengths);
             towards = far;
         }
+        self.release(beyond);
     }
 
     /// Puts the subtree into a fitted place; the focus is the joined branch before, the subtree's branch after.
