@@ -1,10 +1,12 @@
 //! Drawings of trees as SVG: phylograms with supports and a scale bar.
 
+mod labels;
 mod midpoint;
 
 pub use midpoint::{rooted_at, rooted_at_midpoint};
 
 use crate::tree::Newick;
+use labels::{Area, Labels};
 use std::fmt::Write as _;
 
 /// From the root to the farthest tip.
@@ -15,7 +17,7 @@ const MARGIN: f64 = 24.0;
 const LETTER_WIDTH: f64 = 8.0;
 
 /// A rooted tree as an SVG picture: branches to scale from left to right, names at the tips, labels of inner nodes
-/// (supports) left of them, a scale bar in expected substitutions a site. Missing lengths count as 0; where no branch has
+/// (supports) near them and over no other text, a scale bar in expected substitutions a site. Missing lengths count as 0; where no branch has
 /// a length, all are drawn equal.
 pub fn svg(tree: &Newick, title: &str) -> String {
     let nodes = &tree.nodes;
@@ -65,15 +67,29 @@ pub fn svg(tree: &Newick, title: &str) -> String {
         }
     }
     out += "</g>\n<g font-size=\"12\" fill=\"#111\">\n";
+    // Between the title and the scale bar.
+    let mut labels = Labels::new(Area { left: 2.0, right: width, top: 1.25 * MARGIN, bottom: height - 2.0 * MARGIN });
     for (i, node) in nodes.iter().enumerate().filter(|(_, n)| n.children.is_empty()) {
-        let label = escaped(node.label.as_deref().unwrap_or(""));
-        let _ = writeln!(out, "<text x=\"{:.2}\" y=\"{:.2}\">{label}</text>", x(i) + 6.0, y[i] + 4.0);
+        let label = node.label.as_deref().unwrap_or("");
+        let (left, line) = (x(i) + 6.0, y[i] + 4.0);
+        let right = left + LETTER_WIDTH * label.chars().count() as f64;
+        labels.take(Area { left, right, top: line - 10.0, bottom: line + 3.0 });
+        let _ = writeln!(out, "<text x=\"{left:.2}\" y=\"{line:.2}\">{}</text>", escaped(label));
     }
-    out += "</g>\n<g font-size=\"10\" fill=\"#a33\" text-anchor=\"end\">\n";
-    for (i, node) in nodes.iter().enumerate().filter(|(_, n)| !n.children.is_empty()) {
-        if let Some(label) = &node.label {
-            let label = escaped(label);
-            let _ = writeln!(out, "<text x=\"{:.2}\" y=\"{:.2}\">{label}</text>", x(i) - 3.0, y[i] - 3.0);
+    // Branches are seen through the letters' white borders.
+    let _ = writeln!(
+        out,
+        "</g>\n<g font-size=\"{}\" fill=\"#a33\" text-anchor=\"end\" stroke=\"#fff\" stroke-width=\"2\" paint-order=\"stroke\">",
+        labels::SIZE
+    );
+    // The longest branches have room for their labels, and those that have least are moved.
+    let mut inner: Vec<usize> = (0..nodes.len()).filter(|&i| !nodes[i].children.is_empty()).collect();
+    let length = |i: usize| nodes[i].parent.map_or(0.0, |parent| across[i] - across[parent]);
+    inner.sort_by(|&a, &b| length(b).total_cmp(&length(a)));
+    for i in inner {
+        if let Some(label) = &nodes[i].label {
+            let (right, line) = labels.place(x(i), y[i], label.chars().count());
+            let _ = writeln!(out, "<text x=\"{right:.2}\" y=\"{line:.2}\">{}</text>", escaped(label));
         }
     }
     out += "</g>\n";
@@ -108,10 +124,46 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::{Purpose, Random};
 
     #[test]
     fn nice_numbers() {
         assert_eq!([0.073, 0.19, 1.0, 7.0, 3e-7].map(nice), [0.05, 0.1, 1.0, 5.0, 2e-7]);
+    }
+
+    /// Of hundreds of taxa and branches of all lengths, none among them: no text lies over another.
+    #[test]
+    fn labels_do_not_meet() {
+        let mut random = Random::new(3, Purpose::Search, 0);
+        for (lengths, is_ladder) in
+            [([0.0, 0.0], false), ([0.0, 0.02], false), ([0.0, 0.3], true), ([0.01, 0.3], false)]
+        {
+            let mut parts: Vec<String> = (0..300).map(|i| format!("taxon{i}:{}", lengths[i % 2])).collect();
+            while parts.len() > 3 {
+                let other = if is_ladder { parts.len() - 2 } else { random.below(parts.len() as u64 - 1) as usize };
+                let (a, b) = (parts.pop().unwrap(), parts.swap_remove(other));
+                parts.push(format!("({a},{b})100:{}", lengths[random.below(2) as usize]));
+            }
+            let picture = svg(&Newick::parse(&format!("({});", parts.join(","))).unwrap(), "t");
+            let number = |line: &str, name: &str| {
+                let from = line.find(name).unwrap() + name.len();
+                line[from..].split('"').next().unwrap().parse::<f64>().unwrap()
+            };
+            let mut areas = Vec::new();
+            for line in picture.lines().filter(|line| line.starts_with("<text") && !line.contains("font-size")) {
+                let (x, y) = (number(line, " x=\""), number(line, " y=\""));
+                let text = line.split(['>', '<']).nth(2).unwrap();
+                areas.push(match text {
+                    "100" => (x - 18.0, x, y - 7.5, y),
+                    name => (x, x + 7.0 * name.len() as f64, y - 9.0, y + 2.0),
+                });
+            }
+            assert_eq!(areas.len(), 300 + 297);
+            for (i, a) in areas.iter().enumerate() {
+                let met = areas[..i].iter().find(|b| a.0 < b.1 && b.0 < a.1 && a.2 < b.3 && b.2 < a.3);
+                assert!(met.is_none(), "{lengths:?}: {a:?} meets {met:?}");
+            }
+        }
     }
 
     #[test]
