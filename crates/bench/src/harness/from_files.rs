@@ -7,7 +7,7 @@
 
 use super::files::Scratch;
 use super::rounds::{Contender, Turn, alternate};
-use super::row::{Row, Unit};
+use super::row::{Bar, Row, Unit};
 use super::{Bench, right};
 use multigrain::app::Application;
 use multigrain::readable_bytes;
@@ -74,12 +74,12 @@ pub(crate) fn measure(
     ];
     let ours = alternate(bench, work.label, bench.args.rounds, &mut [turn], &mut peers)?.concat();
     let steps = super::row::median(&of_steps).unwrap_or(1.0);
-    Ok(vec![Row::at_least(
+    Ok(vec![Row::new(
         work.label,
         Unit::GigabytesPerSecond((work.read_bytes + work.write_bytes) as f64),
         ours,
         peers,
-        0.9,
+        Bar::RatioAtLeast(0.9),
         vec![
             work.note,
             format!(

@@ -1,7 +1,7 @@
 //! Work on arrays that lie in memory, warm, on both sides.
 
 use super::rounds::{Contender, Turn, alternate};
-use super::row::{Row, Unit};
+use super::row::{Bar, Row, Unit};
 use super::{Bench, right, run_seconds};
 use multigrain::Prepared;
 use multigrain::app::Application;
@@ -58,5 +58,5 @@ pub(crate) fn measure(bench: &Bench<'_>, app: &impl Application, work: Work<'_>)
     let mut peers: Vec<Contender> =
         work.peers.iter().map(|peer| Contender::start(bench, peer, peer, &work.options)).collect();
     let ours = alternate(bench, work.label, bench.args.rounds, &mut [turn], &mut peers)?.concat();
-    Ok(vec![Row::at_least(work.label, work.unit, ours, peers, work.bar, vec![work.note, checked])])
+    Ok(vec![Row::new(work.label, work.unit, ours, peers, Bar::RatioAtLeast(work.bar), vec![work.note, checked])])
 }

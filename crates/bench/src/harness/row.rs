@@ -80,17 +80,17 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A row of figures beside those of its peers, which the fastest of them holds to a ratio of at least `bar`.
-    pub(crate) fn at_least(
+    /// A row of figures beside those of its peers.
+    pub(crate) fn new(
         name: impl Into<String>,
         unit: Unit,
         ours: Vec<f64>,
         peers: impl IntoIterator<Item = impl Into<Figure>>,
-        bar: f64,
+        bar: Bar,
         notes: Vec<String>,
     ) -> Row {
         let peers = peers.into_iter().map(Into::into).collect();
-        Row { name: name.into(), unit, ours, peers, bar: Bar::RatioAtLeast(bar), notes, failed: None }
+        Row { name: name.into(), unit, ours, peers, bar, notes, failed: None }
     }
 
     /// A row that could not be measured.

@@ -82,21 +82,20 @@ pub(crate) fn call(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     drop(turns);
     let [ours, alone] = <[Vec<f64>; 2]>::try_from(samples).unwrap_or_default();
     let alone = median(&alone).unwrap_or(f64::NAN);
-    let stream = Row {
-        name: "call".into(),
-        unit: Unit::Nanoseconds,
+    let stream = Row::new(
+        "call",
+        Unit::Nanoseconds,
         ours,
-        peers: peers.into_iter().map(Into::into).collect(),
-        bar: Bar::AtMost(200.0),
-        notes: vec![
+        peers,
+        Bar::AtMost(200.0),
+        vec![
             format!(
                 "an empty call in a stream of {calls}, on {} threads; on one thread {alone:.1} ns",
                 bench.threads()
             ),
             format!("once before the first run: planning and memory, {preparing_ns:.0} ns a call"),
         ],
-        failed: None,
-    };
+    );
     Ok(vec![stream, waited_for(bench)?])
 }
 
@@ -119,13 +118,12 @@ fn waited_for(bench: &Bench<'_>) -> Result<Row, Failure> {
         Contender::start(bench, "starpu", "starpu", &[("work", "submit-wait".to_owned())]),
     ];
     let ours = alternate(bench, "call", bench.args.rounds, &mut [turn], &mut peers)?.concat();
-    Ok(Row {
-        name: "call-wait".into(),
-        unit: Unit::Nanoseconds,
+    Ok(Row::new(
+        "call-wait",
+        Unit::Nanoseconds,
         ours,
-        peers: peers.into_iter().map(Into::into).collect(),
-        bar: Bar::None,
-        notes: vec!["a run of a prepared plan of one empty call, reservation of its memory and report included".into()],
-        failed: None,
-    })
+        peers,
+        Bar::None,
+        vec!["a run of a prepared plan of one empty call, reservation of its memory and report included".into()],
+    ))
 }

@@ -278,20 +278,19 @@ fn beside_peers(bench: &Bench<'_>, kind: Kind, bytes: u64) -> Result<Row, Failur
     if let Some(samples) = samples.next() {
         figures.push(Figure { name: STD.to_owned(), version: None, samples, missing: None });
     }
-    Ok(Row {
-        name: format!("{kind}-{n}"),
-        unit: Unit::Nanoseconds,
+    Ok(Row::new(
+        format!("{kind}-{n}"),
+        Unit::Nanoseconds,
         ours,
-        peers: figures,
-        bar: if matches!(kind, Kind::Barrier | Kind::Reduce) { Bar::RatioAtLeast(1.0) } else { Bar::None },
-        notes: vec![format!(
+        figures,
+        if matches!(kind, Kind::Barrier | Kind::Reduce) { Bar::RatioAtLeast(1.0) } else { Bar::None },
+        vec![format!(
             "{} of {n} threads, {bytes} bytes, by {}: median of batches of {BATCH}, 99th percentile {:.0} ns",
             kind,
             algorithm.name(kind),
             median(&tails).unwrap_or(f64::NAN),
         )],
-        failed: None,
-    })
+    ))
 }
 
 fn std_barrier(n: u32, batches: u32) -> Result<Latency, Failure> {
@@ -337,18 +336,17 @@ fn survey(bench: &Bench<'_>) -> Result<(Vec<Sample>, Vec<Row>), Failure> {
                     format!("{} {:.0} ({:.0})", algorithm.name(kind), latency.median_ns, latency.p99_ns)
                 };
                 let crowded = if n > processors { ", more threads than processors" } else { "" };
-                rows.push(Row {
-                    name: format!("{kind}-{n}-{bytes}"),
-                    unit: Unit::Nanoseconds,
-                    ours: figures.first().map(|(latency, _)| latency.median_ns).into_iter().collect(),
-                    peers: Vec::new(),
-                    bar: Bar::None,
-                    notes: vec![format!(
+                rows.push(Row::new(
+                    format!("{kind}-{n}-{bytes}"),
+                    Unit::Nanoseconds,
+                    figures.first().map(|(latency, _)| latency.median_ns).into_iter().collect(),
+                    None::<Figure>,
+                    Bar::None,
+                    vec![format!(
                         "median and 99th percentile in ns{crowded}: {}",
                         figures.iter().map(text).collect::<Vec<_>>().join(", ")
                     )],
-                    failed: None,
-                });
+                ));
             }
         }
     }

@@ -80,13 +80,13 @@ fn empty(bench: &Bench<'_>) -> Result<Row, Failure> {
     let ours = samples.next().unwrap_or_default();
     let mailbox = crate::harness::row::median(&samples.next().unwrap_or_default()).unwrap_or(f64::NAN);
     let [channel, others @ ..] = peers.map(Figure::from);
-    let mut row = Row {
-        name: "dispatch-empty".into(),
-        unit: Unit::Nanoseconds,
+    let mut row = Row::new(
+        "dispatch-empty",
+        Unit::Nanoseconds,
         ours,
-        peers: vec![channel],
-        bar: Bar::RatioAtLeast(3.0),
-        notes: vec![
+        [channel],
+        Bar::RatioAtLeast(3.0),
+        vec![
             "what the bar compares is the batching: whoever sends batches by a channel has it as well, see below"
                 .into(),
             format!(
@@ -96,8 +96,7 @@ fn empty(bench: &Bench<'_>) -> Result<Row, Failure> {
             "the bar is the rate of crossbeam-channel with jobs and results, as ours; one way, nothing comes back"
                 .into(),
         ],
-        failed: None,
-    };
+    );
     // The bar names one peer, so the others stand in the notes.
     for other in others {
         let text = match (other.median(), &other.missing) {
@@ -119,15 +118,14 @@ fn one_at_a_time(bench: &Bench<'_>) -> Result<Row, Failure> {
     }
     let mut turns = both.map(|options| turn(&team, &work, options, jobs));
     let mut samples = alternate(bench, "dispatch", bench.args.rounds, &mut turns, &mut [])?.into_iter();
-    Ok(Row {
-        name: "dispatch-latency".into(),
-        unit: Unit::Nanoseconds,
-        ours: samples.next().unwrap_or_default(),
-        peers: vec![figure("mailbox", samples.next().unwrap_or_default())],
-        bar: Bar::None,
-        notes: vec!["an empty job from the host to a worker and its result back, one at a time, by the queue".into()],
-        failed: None,
-    })
+    Ok(Row::new(
+        "dispatch-latency",
+        Unit::Nanoseconds,
+        samples.next().unwrap_or_default(),
+        vec![figure("mailbox", samples.next().unwrap_or_default())],
+        Bar::None,
+        vec!["an empty job from the host to a worker and its result back, one at a time, by the queue".into()],
+    ))
 }
 
 /// The thesis's finding: a host that works starves its workers at their mailboxes, not at a queue.
@@ -142,19 +140,18 @@ fn busy_host(bench: &Bench<'_>) -> Result<Row, Failure> {
     let alone: Turn<'_> = Box::new(|| Ok(work.alone_seconds(jobs) * 1e9 / jobs as f64));
     let samples = alternate(bench, "dispatch", bench.args.rounds, &mut [queue, mailbox, alone], &mut [])?;
     let [queue, mailbox, alone] = <[Vec<f64>; 3]>::try_from(samples).expect("one for each that takes a turn");
-    Ok(Row {
-        name: "dispatch-busy".into(),
-        unit: Unit::Nanoseconds,
-        ours: queue,
-        peers: vec![figure("mailbox", mailbox)],
-        bar: Bar::RatioAtLeast(1.0),
-        notes: vec![format!(
+    Ok(Row::new(
+        "dispatch-busy",
+        Unit::Nanoseconds,
+        queue,
+        vec![figure("mailbox", mailbox)],
+        Bar::RatioAtLeast(1.0),
+        vec![format!(
             "a job of 16 KiB that takes {:.2} us alone, by the queue, handed out one by one by a host that works; {} workers",
             crate::harness::row::median(&alone).unwrap_or(f64::NAN) / 1e3,
             bench.threads()
         )],
-        failed: None,
-    })
+    ))
 }
 
 /// More workers than processors.
@@ -167,15 +164,14 @@ fn many_workers(bench: &Bench<'_>) -> Result<Row, Failure> {
     let mut turns = [turn(&many_team, &work, options, jobs), turn(&few_team, &work, options, jobs)];
     let mut samples = alternate(bench, "dispatch", bench.args.rounds, &mut turns, &mut [])?.into_iter();
     drop(turns);
-    Ok(Row {
-        name: format!("dispatch-{many}"),
-        unit: Unit::Nanoseconds,
-        ours: samples.next().unwrap_or_default(),
-        peers: vec![figure(&format!("{} workers", bench.threads()), samples.next().unwrap_or_default())],
-        bar: Bar::RatioAtLeast(0.9),
-        notes: vec![format!("a job of 16 KiB by the queue on {many} workers, beside a team of {}", bench.threads())],
-        failed: None,
-    })
+    Ok(Row::new(
+        format!("dispatch-{many}"),
+        Unit::Nanoseconds,
+        samples.next().unwrap_or_default(),
+        vec![figure(&format!("{} workers", bench.threads()), samples.next().unwrap_or_default())],
+        Bar::RatioAtLeast(0.9),
+        vec![format!("a job of 16 KiB by the queue on {many} workers, beside a team of {}", bench.threads())],
+    ))
 }
 
 /// What workers cost that have nothing to do: the processor time of this process in a second in which the source has no job,
@@ -217,20 +213,19 @@ fn idle_workers(bench: &Bench<'_>) -> Result<Row, Failure> {
     let samples = alternate(bench, "dispatch", bench.args.rounds, &mut turns, &mut [])?;
     let [ours, mailbox, between] = <[Vec<f64>; 3]>::try_from(samples).expect("one for each that takes a turn");
     let median = |samples: &[f64]| crate::harness::row::median(samples).unwrap_or(f64::NAN);
-    Ok(Row {
-        name: format!("dispatch-idle-{many}"),
-        unit: Unit::Nanoseconds,
+    Ok(Row::new(
+        format!("dispatch-idle-{many}"),
+        Unit::Nanoseconds,
         ours,
-        peers: Vec::new(),
-        bar: Bar::AtMost(1e6),
-        notes: vec![format!(
+        None::<Figure>,
+        Bar::AtMost(1e6),
+        vec![format!(
             "processor time of {many} threads in a second in which the source waits, by the queue; by mailboxes {:.0} ns, \
              between two calls {:.0} ns",
             median(&mailbox),
             median(&between)
         )],
-        failed: None,
-    })
+    ))
 }
 
 /// What all threads of this process have used.
@@ -274,15 +269,14 @@ fn policies(bench: &Bench<'_>) -> Result<Row, Failure> {
         }));
     }
     let mut samples = alternate(bench, "dispatch", bench.args.rounds, &mut turns, &mut [])?.into_iter();
-    Ok(Row {
-        name: "dispatch-policy".into(),
-        unit: Unit::Nanoseconds,
-        ours: samples.next().unwrap_or_default(),
-        peers: vec![figure("mailbox", samples.next().unwrap_or_default())],
-        bar: Bar::None,
-        notes: vec![format!(
+    Ok(Row::new(
+        "dispatch-policy",
+        Unit::Nanoseconds,
+        samples.next().unwrap_or_default(),
+        vec![figure("mailbox", samples.next().unwrap_or_default())],
+        Bar::None,
+        vec![format!(
             "a task of 16 KiB of one of {searches} searches under edtlp, by the queue; one thread computes as much between tasks"
         )],
-        failed: None,
-    })
+    ))
 }

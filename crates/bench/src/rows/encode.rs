@@ -104,10 +104,6 @@ fn check(clip: &Clip<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn row(name: &str, unit: Unit, ours: Vec<f64>, peers: Vec<Figure>, bar: Bar, notes: Vec<String>) -> Row {
-    Row { name: name.to_owned(), unit, ours, peers, bar, notes, failed: None }
-}
-
 fn figure(name: &str, samples: Result<Vec<f64>, String>) -> Figure {
     let missing = samples.as_ref().err().cloned();
     Figure { name: name.to_owned(), version: None, samples: samples.unwrap_or_default(), missing }
@@ -159,9 +155,9 @@ fn beside_x264(bench: &Bench<'_>, clip: &Clip<'_>) -> Result<Vec<Row>, Failure> 
     let mut theirs = [Theirs::new(|| clip.x264("x264.h264", [&SUPERFAST, &BASELINE], QUANTISER))];
     let ours = || Ok(clip.ours("ours.h264", clip.threads, "rows", QUANTISER, &[])?.seconds);
     let seconds = in_turns(bench, vec![Box::new(ours)], &mut theirs)?.swap_remove(0);
-    let peers = theirs.map(|theirs| theirs.figure("x264 superfast")).into();
+    let peers = theirs.map(|theirs| theirs.figure("x264 superfast"));
     let notes = vec![format!("{}, QP {QUANTISER}, {} threads, baseline; whole runs", clip.name, clip.threads)];
-    let mut rows = vec![row("encode", Unit::Seconds, seconds, peers, Bar::RatioAtLeast(0.5), notes)];
+    let mut rows = vec![Row::new("encode", Unit::Seconds, seconds, peers, Bar::RatioAtLeast(0.5), notes)];
     rows.extend(
         bits(clip)
             .unwrap_or_else(|why| vec![Row { bar: Bar::AtMost(BITS_BAR_SMALL), ..Row::failed("encode-bits", why) }]),
@@ -195,7 +191,7 @@ fn bits(clip: &Clip<'_>) -> Result<Vec<Row>, String> {
             "bits at equal PSNR, of all samples, luma and chroma, over those of {than}, QP {QUANTISERS:?} (Bjontegaard)"
         );
         let notes = vec![format!("{how}; {}", clip.name)];
-        Ok(row(name, Unit::Multiple, vec![more_bits(&ours, &reference)?], vec![peer], bar, notes))
+        Ok(Row::new(name, Unit::Multiple, vec![more_bits(&ours, &reference)?], vec![peer], bar, notes))
     };
     let baseline = [ours(&[])?, x264([&SUPERFAST, &BASELINE])?];
     let main = [ours(&["--profile", "main"])?, x264([&SUPERFAST, &["--profile", "main"]])?];
@@ -224,5 +220,5 @@ fn workers(bench: &Bench<'_>, clip: &Clip<'_>) -> Result<Vec<Row>, Failure> {
         "{} workers; {}; as many runs of one worker beside each other, which share nothing: {machine:.2}",
         clip.threads, clip.name
     )];
-    Ok(vec![row("encode-workers", Unit::Seconds, ours, vec![figure("one worker", Ok(one))], bar, notes)])
+    Ok(vec![Row::new("encode-workers", Unit::Seconds, ours, vec![figure("one worker", Ok(one))], bar, notes)])
 }

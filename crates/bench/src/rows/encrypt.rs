@@ -72,14 +72,8 @@ fn in_memory(bench: &Bench<'_>, program: &Path, bytes: u64) -> Result<Vec<Row>, 
     let memory_limits =
         copy.median().zip(one_core.median()).is_some_and(|(copy, core)| copy / OF_A_COPY > core / OF_ONE_CORE);
     let bar = |is_held: bool, bar: f64| if is_held { Bar::RatioAtLeast(bar) } else { Bar::None };
-    let row = |name: &str, ours: &[f64], peer: Figure, bar: Bar, note: &str| Row {
-        name: name.to_owned(),
-        unit,
-        ours: ours.to_vec(),
-        peers: vec![peer],
-        bar,
-        notes: vec![note.to_owned()],
-        failed: None,
+    let row = |name: &str, ours: &[f64], peer: Figure, bar: Bar, note: &str| {
+        Row::new(name, unit, ours.to_vec(), [peer], bar, vec![note.to_owned()])
     };
     let by_ones = format!(
         "AES-128-CTR in jobs of 16 KiB, handed out one by one by a host that works, by the queue, {} threads; one core {:.2} \
@@ -161,15 +155,8 @@ fn from_files(bench: &Bench<'_>, program: &Path, bytes: u64) -> Result<Vec<Row>,
         bench.args.directory.display(),
         bench.threads()
     );
-    let row = |name: &str, ours: Vec<f64>, bar: Bar| Row {
-        name: name.to_owned(),
-        unit,
-        ours,
-        peers: vec![peer.clone()],
-        bar,
-        notes: vec![note.clone()],
-        failed: None,
-    };
+    let row =
+        |name: &str, ours: Vec<f64>, bar: Bar| Row::new(name, unit, ours, vec![peer.clone()], bar, vec![note.clone()]);
     Ok(vec![row("encrypt a file as age", ours, Bar::RatioAtLeast(4.0)), row("encrypt a file with AES", aes, Bar::None)])
 }
 

@@ -46,17 +46,18 @@ pub(crate) fn in_memory(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let options = ["x", "y", "z"].map(|axis| (axis, n.to_string()));
     let mut peers = ["fftw", "mkl-fft"].map(|peer| Contender::start(bench, peer, peer, &options));
     let ours = alternate(bench, "fft3d", bench.args.rounds, &mut [turn], &mut peers)?.concat();
-    let row = |name: &str, peer: Contender, bar: f64| Row {
-        name: name.to_owned(),
-        unit: Unit::Gflops(flops(n * n * n)),
-        ours: ours.clone(),
-        peers: vec![peer.into()],
-        bar: Bar::RatioAtLeast(bar),
-        notes: vec![
-            format!("{n}^3 complex64 in memory, in place, there and back; 5 N log2 N operations each"),
-            checked.clone(),
-        ],
-        failed: None,
+    let row = |name: &str, peer: Contender, bar: f64| {
+        Row::new(
+            name.to_owned(),
+            Unit::Gflops(flops(n * n * n)),
+            ours.clone(),
+            [peer],
+            Bar::RatioAtLeast(bar),
+            vec![
+                format!("{n}^3 complex64 in memory, in place, there and back; 5 N log2 N operations each"),
+                checked.clone(),
+            ],
+        )
     };
     let [fftw, mkl] = peers;
     Ok(vec![row("fft3d", fftw, 1.5), row("fft3d-mkl", mkl, 1.0)])
@@ -123,14 +124,15 @@ pub(crate) fn from_files(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         readable_bytes(memory),
         moved as f64 / bytes as f64
     );
-    let row = |name: &str, peer: Contender, bar: f64| Row {
-        name: name.to_owned(),
-        unit: Unit::GigabytesPerSecond(4.0 * bytes as f64),
-        ours: ours.clone(),
-        peers: vec![peer.into()],
-        bar: Bar::RatioAtLeast(bar),
-        notes: vec![note.clone(), checked.clone()],
-        failed: None,
+    let row = |name: &str, peer: Contender, bar: f64| {
+        Row::new(
+            name.to_owned(),
+            Unit::GigabytesPerSecond(4.0 * bytes as f64),
+            ours.clone(),
+            [peer],
+            Bar::RatioAtLeast(bar),
+            vec![note.clone(), checked.clone()],
+        )
     };
     let [disk, maps] = peers;
     Ok(vec![row("fft3d-files", disk, 0.85), row("fft3d-files-numpy", maps, 3.0)])

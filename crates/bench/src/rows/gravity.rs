@@ -3,7 +3,7 @@
 use crate::entry::Entry;
 use crate::harness::in_memory::repeated;
 use crate::harness::rounds::{Contender, Turn, alternate};
-use crate::harness::row::{Row, Unit};
+use crate::harness::row::{Bar, Row, Unit};
 use crate::harness::{Bench, right};
 use multigrain::app::Application;
 use multigrain_console::Failure;
@@ -42,5 +42,12 @@ pub(crate) fn gravity(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     ];
     let theirs = peers[0].last["max_relative_error"].as_f64();
     notes.extend(theirs.map(|error| format!("that of the peer {error:.1e}")));
-    Ok(vec![Row::at_least("gravity", Unit::Gflops(20.0 * (n * n * steps) as f64), ours, peers, 1.0, notes)])
+    Ok(vec![Row::new(
+        "gravity",
+        Unit::Gflops(20.0 * (n * n * steps) as f64),
+        ours,
+        peers,
+        Bar::RatioAtLeast(1.0),
+        notes,
+    )])
 }

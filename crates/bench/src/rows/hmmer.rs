@@ -3,7 +3,7 @@
 use crate::entry::Entry;
 use crate::harness::files::Scratch;
 use crate::harness::rounds::{Contender, Turn, alternate};
-use crate::harness::row::{Row, Unit};
+use crate::harness::row::{Bar, Row, Unit};
 use crate::harness::{Bench, right};
 use multigrain::app::Application;
 use multigrain_console::Failure;
@@ -114,5 +114,5 @@ fn search(
         notes.push(format!("{hits} hits, as {}", peer.label()));
     }
     let (name, bar) = if max { ("hmmer-max", 2.0) } else { ("hmmer", 1.5) };
-    Ok(Row::at_least(name, Unit::Seconds, ours, peers, bar, notes))
+    Ok(Row::new(name, Unit::Seconds, ours, peers, Bar::RatioAtLeast(bar), notes))
 }

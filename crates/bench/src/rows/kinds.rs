@@ -146,13 +146,5 @@ fn row(bench: &Bench<'_>, name: &str, core_slower: u64, device_slower: u64) -> R
         "C = A B in memory, n = {n}: time of both in multiples of what their rates add up to; core {core:.1}, device {device:.1}, \
          both {both:.1} GFLOP/s; the same bits"
     );
-    Ok(Row {
-        name: name.to_owned(),
-        unit: Unit::Multiple,
-        ours,
-        peers: Vec::new(),
-        bar: Bar::AtMost(1.1),
-        notes: vec![note],
-        failed: None,
-    })
+    Ok(Row::new(name, Unit::Multiple, ours, None::<Figure>, Bar::AtMost(1.1), vec![note]))
 }

@@ -5,7 +5,7 @@ use crate::harness::Bench;
 use crate::harness::alignments::{DNA, Generated, Source, generated};
 use crate::harness::files::Scratch;
 use crate::harness::rounds::{Contender, Turn, alternate};
-use crate::harness::row::{Row, Unit};
+use crate::harness::row::{Bar, Row, Unit};
 use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions};
 use multigrain_console::Failure;
 use multigrain_phylo::alignment::Patterns;
@@ -96,7 +96,7 @@ fn traversal(bench: &Bench<'_>, name: &str, model: &str, sites: usize) -> Result
         }
         notes.push(format!("log-likelihood {found:.6}, by BEAGLE {theirs:.6}"));
     }
-    Ok(Row::at_least(name, Unit::Nanoseconds, ours, peers, 1.0, notes))
+    Ok(Row::new(name, Unit::Nanoseconds, ours, peers, Bar::RatioAtLeast(1.0), notes))
 }
 
 /// Tree, data and model as numbers, as `bench/peers/beagle.c` reads them.
@@ -201,7 +201,7 @@ pub(crate) fn search(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
                 .into(),
         );
     }
-    let row = Row::at_least("phylo-search", Unit::Seconds, ours, peers, 2.0, notes);
+    let row = Row::new("phylo-search", Unit::Seconds, ours, peers, Bar::RatioAtLeast(2.0), notes);
     match worse {
         None => Ok(vec![row]),
         Some(why) => Err(Failure::Run(why)),
@@ -225,12 +225,12 @@ pub(crate) fn bootstraps(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let ours =
         alternate(bench, "phylo-bootstraps", bench.args.rounds.min(ROUNDS_MAX), &mut [turn], &mut peers)?.concat();
     let threads = bench.threads();
-    Ok(vec![Row::at_least(
+    Ok(vec![Row::new(
         format!("phylo-bootstraps-{threads}"),
         Unit::Seconds,
         ours,
         peers,
-        2.0,
+        Bar::RatioAtLeast(2.0),
         vec![format!("{replicates} standard bootstraps on {threads} threads: {}, {}", source.what, size(&prepared))],
     )])
 }

@@ -55,7 +55,7 @@ fn one_core(bench: &Bench<'_>) -> Result<Row, Failure> {
         expected.fundamental,
         once.kernel.name()
     )];
-    Ok(Row::at_least(format!("queens-{n}"), Unit::Seconds, ours, peers, 5.0, notes))
+    Ok(Row::new(format!("queens-{n}"), Unit::Seconds, ours, peers, Bar::RatioAtLeast(5.0), notes))
 }
 
 fn workers(bench: &Bench<'_>) -> Result<Row, Failure> {
@@ -71,5 +71,5 @@ fn workers(bench: &Bench<'_>) -> Result<Row, Failure> {
     let bar = if workers > 1 { Bar::RatioAtLeast(0.975 * workers as f64) } else { Bar::None };
     let notes = vec![format!("{} solutions of {n} x {n} on {workers} workers", expected.solutions)];
     let name = format!("queens-{n}-{workers}");
-    Ok(Row { name, unit: Unit::Seconds, ours, peers: vec![peer], bar, notes, failed: None })
+    Ok(Row::new(name, Unit::Seconds, ours, [peer], bar, notes))
 }

@@ -87,30 +87,28 @@ pub(crate) fn within_memory_speed(bench: &Bench<'_>) -> Result<Vec<Row>, Failure
         samples: reference,
         missing: None,
     };
-    let speed = Row {
-        name: "sgemm-files".into(),
-        unit: Unit::Gflops(flops(n)),
+    let speed = Row::new(
+        "sgemm-files",
+        Unit::Gflops(flops(n)),
         ours,
-        peers: vec![own],
-        bar: Bar::RatioAtLeast(0.9),
-        notes: vec![
+        [own],
+        Bar::RatioAtLeast(0.9),
+        vec![
             format!(
                 "C = A B from .npy files, n = {n}, within {}; whole runs, the result flushed, {rounds} turns; in memory: n = {resident}",
                 readable_bytes(memory),
             ),
             checked,
         ],
-        failed: None,
-    };
-    let bytes = Row {
-        name: "sgemm-files-bytes".into(),
-        unit: Unit::Multiple,
-        ours: moved,
-        peers: Vec::new(),
-        bar: Bar::AtMost(1.15),
-        notes: vec!["bytes over the disk's edge, in multiples of the lower bound".into()],
-        failed: None,
-    };
+    );
+    let bytes = Row::new(
+        "sgemm-files-bytes",
+        Unit::Multiple,
+        moved,
+        None::<Figure>,
+        Bar::AtMost(1.15),
+        vec!["bytes over the disk's edge, in multiples of the lower bound".into()],
+    );
     Ok(vec![speed, bytes])
 }
 
@@ -162,15 +160,14 @@ pub(crate) fn beside_peers(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
             let bytes = p.last["peak_anonymous_bytes"].as_u64()?;
             Some(format!("{} took {} besides mapped files", p.label(), readable_bytes(bytes)))
         }));
-        rows.push(Row {
-            name: if warm { "sgemm-peers-warm" } else { "sgemm-peers-cold" }.into(),
-            unit: Unit::Seconds,
+        rows.push(Row::new(
+            if warm { "sgemm-peers-warm" } else { "sgemm-peers-cold" },
+            Unit::Seconds,
             ours,
-            peers: peers.into_iter().map(Into::into).collect(),
-            bar: Bar::RatioAtLeast(1.0),
+            peers,
+            Bar::RatioAtLeast(1.0),
             notes,
-            failed: None,
-        });
+        ));
     }
     Ok(rows)
 }

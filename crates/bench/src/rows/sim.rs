@@ -2,7 +2,7 @@
 
 use crate::entry::Entry;
 use crate::harness::Bench;
-use crate::harness::row::{Bar, Row, Unit};
+use crate::harness::row::{Bar, Figure, Row, Unit};
 use multigrain::rooms::sim::{Dma, LinkId, Random, Simulation, Time, Transfer};
 use multigrain::{Machine, MachineChoice, Options, Runtime};
 use multigrain_console::Failure;
@@ -17,14 +17,15 @@ const NODES: usize = 1000;
 /// Events of a busy machine, and a Fourier transform on a thousand nodes from its plan on.
 pub(crate) fn sim(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let label = "sim";
-    let row = |name: &str, unit, ours, most: f64, note: String| Row {
-        name: format!("{label} {name}").trim_end().to_owned(),
-        unit,
-        ours,
-        peers: Vec::new(),
-        bar: Bar::AtMost(most),
-        notes: vec![note],
-        failed: None,
+    let row = |name: &str, unit, ours, most: f64, note: String| {
+        Row::new(
+            format!("{label} {name}").trim_end().to_owned(),
+            unit,
+            ours,
+            None::<Figure>,
+            Bar::AtMost(most),
+            vec![note],
+        )
     };
     let events = bench.size(2_000_000, 20_000);
     let mut costs = Vec::new();

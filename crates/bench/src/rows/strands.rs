@@ -78,15 +78,14 @@ fn switch(bench: &Bench<'_>) -> Result<Row, Failure> {
     let count = bench.size(1_000, 10) as usize;
     let turn: Turn<'_> = Box::new(|| batches(&scheduler, STRANDS, count, |strand| strand.give_way()));
     let ours = alternate(bench, "strands", bench.args.rounds, &mut [turn], &mut [])?.concat();
-    Ok(Row {
-        name: "strands-switch".into(),
-        unit: Unit::Nanoseconds,
+    Ok(Row::new(
+        "strands-switch",
+        Unit::Nanoseconds,
         ours,
-        peers: Vec::new(),
-        bar: Bar::AtMost(100.0),
-        notes: vec!["four strands of one host that give way to each other, the choice of the next included".into()],
-        failed: None,
-    })
+        None::<Figure>,
+        Bar::AtMost(100.0),
+        vec!["four strands of one host that give way to each other, the choice of the next included".into()],
+    ))
 }
 
 fn offload(bench: &Bench<'_>) -> Result<Row, Failure> {
@@ -98,15 +97,14 @@ fn offload(bench: &Bench<'_>) -> Result<Row, Failure> {
     let calls = (count * BATCH).to_string();
     let mut peers = [Contender::start(bench, "rayon", "rayon", &[("work", "install".into()), ("calls", calls)])];
     let ours = alternate(bench, "strands", bench.args.rounds, &mut [turn], &mut peers)?.concat();
-    Ok(Row {
-        name: "strands-offload".into(),
-        unit: Unit::Nanoseconds,
+    Ok(Row::new(
+        "strands-offload",
+        Unit::Nanoseconds,
         ours,
-        peers: peers.into_iter().map(Into::into).collect(),
-        bar: Bar::AtMost(1_000.0),
-        notes: vec!["an empty task from a host to an idle worker and back, policy and switch included".into()],
-        failed: None,
-    })
+        peers,
+        Bar::AtMost(1_000.0),
+        vec!["an empty task from a host to an idle worker and back, policy and switch included".into()],
+    ))
 }
 
 fn shared_loop(bench: &Bench<'_>) -> Result<Row, Failure> {
@@ -129,18 +127,17 @@ fn shared_loop(bench: &Bench<'_>) -> Result<Row, Failure> {
         Contender::start(bench, "rayon", "rayon stolen join", &options("stolen-join")),
     ];
     let ours = alternate(bench, "strands", bench.args.rounds, &mut [turn], &mut peers)?.concat();
-    Ok(Row {
-        name: format!("strands-loop-{workers}"),
-        unit: Unit::Nanoseconds,
+    Ok(Row::new(
+        format!("strands-loop-{workers}"),
+        Unit::Nanoseconds,
         ours,
-        peers: peers.into_iter().map(Into::into).collect(),
-        bar: Bar::None,
-        notes: vec![format!(
+        peers,
+        Bar::None,
+        vec![format!(
             "a loop of {chunks} empty chunks on {workers} workers: decision, fork, reduction and join. oneTBB may let one \
              thread do everything"
         )],
-        failed: None,
-    })
+    ))
 }
 
 /// About 3 ns an iteration.
@@ -185,18 +182,16 @@ fn searches(bench: &Bench<'_>, strands: usize, iterations: usize) -> Result<Row,
         samples,
         missing: None,
     };
-    Ok(Row {
-        name: format!("strands-{strands}x{iterations}"),
-        unit: Unit::Seconds,
+    Ok(Row::new(
+        format!("strands-{strands}x{iterations}"),
+        Unit::Seconds,
         ours,
-        peers: policies[1..].iter().zip(samples).map(peer).collect(),
-        // Within 5 % of the best choice that an oracle makes among those that do not adapt.
-        bar: Bar::RatioAtLeast(0.95),
-        notes: vec![format!(
+        policies[1..].iter().zip(samples).map(peer),
+        Bar::RatioAtLeast(0.95),
+        vec![format!(
             "{strands} searches of kernels of {iterations} iterations, some {} us each, on {workers} workers under marginal; \
              peers are the other policies",
             iterations * 27 / 10_000
         )],
-        failed: None,
-    })
+    ))
 }

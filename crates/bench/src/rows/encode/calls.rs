@@ -2,7 +2,7 @@
 //! of a call is dispatch, and how long a job has to be to pay.
 
 use super::clip::Clip;
-use super::{QUANTISER, figure, in_turns, row};
+use super::{QUANTISER, figure, in_turns};
 use crate::harness::Bench;
 use crate::harness::row::{Bar, Row, Unit, median};
 use multigrain_console::Failure;
@@ -89,7 +89,7 @@ pub(super) fn rows(bench: &Bench<'_>, clip: &Clip<'_>) -> Result<Vec<Row>, Failu
     ];
     let mut samples = samples.into_iter();
     let (ours, calls) = (samples.next().unwrap_or_default(), samples.next().unwrap_or_default());
-    Ok(vec![row(
+    Ok(vec![Row::new(
         "encode-calls",
         Unit::Seconds,
         ours,

@@ -3,7 +3,7 @@
 //! samples together, of luma and chroma.
 
 use super::clip::Clip;
-use super::{QUANTISER, Theirs, figure, in_turns, row};
+use super::{QUANTISER, Theirs, figure, in_turns};
 use crate::harness::rounds::Turn;
 use crate::harness::row::{Bar, Row, Unit};
 use crate::harness::{Bench, reason};
@@ -109,7 +109,7 @@ pub(super) fn rows(bench: &Bench<'_>, clip: &Clip<'_>) -> Result<Vec<Row>, Failu
             }
             Err(why) => {
                 let (ours, gone) = (Vec::new(), figure(peer.label, Err(why)));
-                rows.push(row(&title, Unit::Seconds, ours, vec![gone], Bar::RatioAtLeast(BAR), Vec::new()));
+                rows.push(Row::new(&title, Unit::Seconds, ours, vec![gone], Bar::RatioAtLeast(BAR), Vec::new()));
             }
         }
     }
@@ -168,13 +168,13 @@ fn beside(
             worse.psnr
         )];
         let (title, bits_title) = (format!("{title}-{preset}"), format!("{title}-{preset}-bits"));
-        let mut speed = row(&title, Unit::Seconds, ours, theirs.to_vec(), Bar::RatioAtLeast(BAR), notes.clone());
+        let mut speed = Row::new(&title, Unit::Seconds, ours, theirs.to_vec(), Bar::RatioAtLeast(BAR), notes.clone());
         if more > 1.0 {
             speed.failed = Some(format!("it takes {more:.3} times the bits, so its speed counts for nothing"));
         }
         rows.push(speed);
         let one = figure(label, Ok(vec![1.0]));
-        rows.push(row(&bits_title, Unit::Multiple, vec![more], vec![one], Bar::AtMost(1.0), notes));
+        rows.push(Row::new(&bits_title, Unit::Multiple, vec![more], vec![one], Bar::AtMost(1.0), notes));
     }
     Ok(rows)
 }
