@@ -17,7 +17,7 @@ use crate::picture::{Block, Picture, Size};
 use crate::rate::Rate;
 use crate::shown::Shown;
 use crate::source::Source;
-use crate::wave::{Calls, RaisedOnPanic, instead, pictures_at_once};
+use crate::wave::{Calls, RaisedOnPanic, instead, lock, pictures_at_once};
 use multigrain::Abort;
 use multigrain::rooms::team::Progress;
 use multigrain::rooms::trace::Trace;
@@ -29,7 +29,7 @@ use multigrain_simd::Isa;
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// The rows of a picture, or of a few small ones.
@@ -168,10 +168,6 @@ struct Pipeline<'a, 'i> {
     /// The user's.
     abort: &'a Abort,
     watch: &'a (dyn Fn(u64) + Sync),
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<'a, 'i> Pipeline<'a, 'i> {

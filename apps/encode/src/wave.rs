@@ -26,7 +26,7 @@ pub(crate) use order::instead;
 use order::{Before, Job, Order, Turn};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Off-loads parts of rows, for comparison: as long as what was off-loaded before wavefronts of rows were.
 pub trait Calls {
@@ -204,7 +204,7 @@ impl Job for RowJob<'_, '_> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -228,7 +228,7 @@ fn in_parts(
     let aborted = AtomicBool::new(false);
     for i in 0..parts {
         let coding = || {
-            let mut code = code.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut code = lock(&code);
             if part(i).try_for_each(&mut **code).is_err() {
                 aborted.store(true, Ordering::Relaxed);
             }
