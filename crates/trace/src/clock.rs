@@ -2,7 +2,7 @@
 //! system's monotonic clock in nanoseconds everywhere else.
 //!
 //! A read of the counter takes about 8 ns on current x86-64 processors, a read of the monotonic clock about 25. The
-//! choice and the rate are found once per process. The counters of the cores are taken to agree, as the operating
+//! choice is made once per process; the rate is found when it is asked for, from all the time that has passed since. The counters of the cores are taken to agree, as the operating
 //! system arranges for processors that report an invariant counter.
 
 use std::sync::OnceLock;
@@ -22,30 +22,32 @@ impl Tick {
     }
 }
 
-/// How long the counter is compared with the monotonic clock to find its rate. The two reads at either end are
+/// How long the counter is compared with the monotonic clock, at least, to find its rate. The two reads at either end are
 /// uncertain by some 50 ns together, so 4 ms give the rate to about one part in 80,000.
 const CALIBRATION: Duration = Duration::from_millis(4);
 
-/// Which clock is read, and its rate.
+/// Which clock is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     /// True for the time-stamp counter.
     pub(crate) counter: bool,
-    /// Ticks in a second.
-    pub(crate) ticks_per_second: f64,
+}
+
+/// The clock of this process, and what both clocks said when it was chosen.
+struct Chosen {
+    clock: Clock,
+    begin: (Instant, u64),
+}
+
+fn chosen() -> &'static Chosen {
+    static CHOSEN: OnceLock<Chosen> = OnceLock::new();
+    CHOSEN.get_or_init(|| Chosen { clock: Clock { counter: counter_is_invariant() }, begin: both_clocks() })
 }
 
 impl Clock {
-    /// The clock of this process; the first call finds the rate and takes about 4 ms.
+    /// The clock of this process.
     pub(crate) fn get() -> Clock {
-        static CLOCK: OnceLock<Clock> = OnceLock::new();
-        *CLOCK.get_or_init(|| {
-            if counter_is_invariant() {
-                Clock { counter: true, ticks_per_second: calibrate() }
-            } else {
-                Clock { counter: false, ticks_per_second: 1e9 }
-            }
-        })
+        chosen().clock
     }
 
     /// The present moment.
@@ -55,14 +57,18 @@ impl Clock {
     }
 }
 
-/// The present moment on the clock of this process. The first call takes about 4 ms to find the clock's rate.
+/// The present moment on the clock of this process.
 pub fn now() -> Tick {
     Clock::get().now()
 }
 
-/// The rate of [`Tick`]s in this process.
+/// The rate of [`Tick`]s in this process. The first call takes up to 4 ms, less by the time since the first moment was asked for.
 pub fn ticks_per_second() -> f64 {
-    Clock::get().ticks_per_second
+    static RATE: OnceLock<f64> = OnceLock::new();
+    *RATE.get_or_init(|| {
+        let chosen = chosen();
+        if chosen.clock.counter { calibrate(chosen.begin) } else { 1e9 }
+    })
 }
 
 fn monotonic_ns() -> u64 {
@@ -70,8 +76,7 @@ fn monotonic_ns() -> u64 {
     ORIGIN.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
-fn calibrate() -> f64 {
-    let (begin, begin_ticks) = both_clocks();
+fn calibrate((begin, begin_ticks): (Instant, u64)) -> f64 {
     while begin.elapsed() < CALIBRATION {
         std::hint::spin_loop();
     }

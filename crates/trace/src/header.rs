@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, ticks_per_second};
 
 /// The clock that ticks were read from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ impl ClockInfo {
         let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         ClockInfo {
             name: if clock.counter { "time-stamp counter" } else { "monotonic" }.into(),
-            ticks_per_second: clock.ticks_per_second,
+            ticks_per_second: ticks_per_second(),
             tick: clock.now().0,
             unix_ns: since_1970.map_or(0, |d| d.as_nanos() as u64),
         }

@@ -48,7 +48,7 @@ impl Recorder {
     /// 256 MiB of them, later ones are counted and dropped.
     pub fn new(mode: Mode, worker: u32, edges: usize) -> Recorder {
         let clock = match mode {
-            Mode::Off => Clock { counter: false, ticks_per_second: 1e9 },
+            Mode::Off => Clock { counter: false },
             Mode::Totals | Mode::Full => Clock::get(),
         };
         let current = if mode == Mode::Full { Vec::with_capacity(CHUNK_RECORDS) } else { Vec::new() };
