@@ -46,10 +46,18 @@ pub struct Likelihood<'o> {
     partitions: Range<usize>,
     /// `[result][partition]` of the last batch.
     sums: Vec<[f64; 3]>,
+    /// How many of its results are there.
+    collected: usize,
     scratch: Vec<f64>,
     /// What every tree must display.
     constraint: Option<Arc<Constraint>>,
 }
+
+/// Batches are executed in pieces of about so many branches, so that matrices and tables of tips of more are never kept, and at most
+/// twice as many: a step, or the places that are fitted at once, have fewer.
+const BRANCHES: usize = 256;
+/// See there.
+pub(crate) const BRANCHES_MOST: usize = 2 * BRANCHES;
 
 /// The probability that a site varies, from that of the constant patterns.
 fn varying(constant: f64) -> f64 {
@@ -102,6 +110,7 @@ impl<'o> Likelihood<'o> {
             tree,
             batch: Batch::default(),
             sums: vec![],
+            collected: 0,
             scratch: vec![],
             constraint: None,
         };
@@ -271,7 +280,16 @@ impl<'o> Likelihood<'o> {
             self.invalidate();
         }
         self.partitions = partitions;
+        self.collected = 0;
         self.batch.clear(self.tree.sets());
+    }
+
+    /// Executes what a long batch has, which is gone on with; its branches so far are forgotten.
+    pub(crate) fn go_on_if_long(&mut self) {
+        if self.batch.branches() >= BRANCHES {
+            self.run();
+            self.batch.go_on();
+        }
     }
 
     /// Adds a step.
@@ -312,7 +330,7 @@ impl<'o> Likelihood<'o> {
     }
 
     /// Adds the steps after which the vector of `half`'s node, which is to look along it, is there, and holds it: it stays until
-    /// it is released. Of a tip there is nothing to do.
+    /// it is released. Of a tip there is nothing to do. Branches that the batch had before may be forgotten then.
     pub(crate) fn hold(&mut self, half: HalfEdge) -> Source {
         self.push_turned(half);
         self.source(half)
@@ -344,7 +362,7 @@ impl<'o> Likelihood<'o> {
     }
 
     /// Adds the steps after which the vector of `half`'s node looks along `half`, with those of the vectors behind it that are
-    /// needed for it, and holds it.
+    /// needed for it, and holds it. Branches that the batch had before may be forgotten then.
     fn push_turned(&mut self, half: HalfEdge) {
         // Only where a vector may have to leave for another does the order matter.
         let is_there = self.tree.is_tip(half) || self.vectors.has(self.tree.inner_node(half), half);
@@ -368,6 +386,7 @@ impl<'o> Likelihood<'o> {
                 stack.extend(behind.map(|side| (side, false)));
                 continue;
             }
+            self.go_on_if_long();
             let [left, right] = sides.map(|side| self.operand(side));
             let inner = behind.map(|side| (!self.tree.is_tip(side)).then(|| self.tree.inner_node(side)));
             let to = self.vectors.place(node, half, inner);
@@ -397,17 +416,19 @@ impl<'o> Likelihood<'o> {
     }
 
     fn collect(&mut self, partitions: Range<usize>) {
-        self.sums.clear();
+        let earlier = self.collected;
+        self.sums.truncate(earlier * self.ranges.len());
         let results = self.batch.results();
         self.sums.resize(results * self.ranges.len(), [0.0; 3]);
-        if results == 0 {
+        self.collected = results;
+        if results == earlier {
             return;
         }
         let chunks = &mut self.chunks;
         let of: Vec<&Chunk> =
             chunks.iter_mut().map(|c| &*c.get_mut().unwrap_or_else(PoisonError::into_inner)).collect();
         for (partition, range) in self.ranges.iter().enumerate().filter(|(p, _)| partitions.contains(p)) {
-            for result in 0..results {
+            for result in earlier..results {
                 let sum = &mut self.sums[result * self.ranges.len() + partition];
                 let is_ascertained = self.models[partition].is_ascertained;
                 let variable = range.start..range.end - usize::from(is_ascertained);

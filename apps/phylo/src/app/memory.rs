@@ -4,7 +4,7 @@ use super::args::Args;
 use super::prepare::{Prepared, Task};
 use crate::error::Error;
 use crate::kernel::kernel_states;
-use crate::likelihood::fewest;
+use crate::likelihood::{BRANCHES_MOST, fewest};
 use crate::partition::Partition;
 use crate::search;
 use crate::ultrafast::{CHAINS, Drawn};
@@ -28,7 +28,7 @@ pub struct Needs {
     pub vector: u64,
     /// How many of them a job can do without: it computes them again when it needs them.
     pub spare: usize,
-    /// For each thread: transition matrices and tables of tips for all branches of the tree.
+    /// For each thread: transition matrices and tables of tips of a batch of kernels.
     pub thread: u64,
 }
 
@@ -53,7 +53,7 @@ impl Needs {
             job: job_bytes(prepared) + taxa * patterns,
             vector: vector_bytes(prepared),
             spare: prepared.kept_names.len() - 2 - fewest(prepared.kept_names.len()),
-            thread: 2 * taxa * prepared.partitions.iter().map(thread).sum::<u64>(),
+            thread: (5 * taxa).min(BRANCHES_MOST as u64) * prepared.partitions.iter().map(thread).sum::<u64>(),
         }
     }
 

@@ -111,14 +111,19 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 impl Batch {
     /// Empties the batch, which keeps its memory, for trees with `sets` sets of branch lengths.
     pub fn clear(&mut self, sets: usize) {
-        self.steps.clear();
-        self.lengths.clear();
-        self.slope_lengths.clear();
-        self.tips.clear();
+        self.go_on();
         self.sets = sets;
         self.results = 0;
         self.slots = 0;
         self.tables = 0;
+    }
+
+    /// Forgets the steps and branches that there are, which were executed: others follow. Results keep their numbers.
+    pub fn go_on(&mut self) {
+        self.steps.clear();
+        self.lengths.clear();
+        self.slope_lengths.clear();
+        self.tips.clear();
     }
 
     /// Adds a branch with its lengths (one a set), behind which `source` lies; gives the operand.
@@ -186,7 +191,7 @@ impl Batch {
     }
 
     /// Number of branches.
-    pub(super) fn branches(&self) -> usize {
+    pub fn branches(&self) -> usize {
         self.tips.len()
     }
 

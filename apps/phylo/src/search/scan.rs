@@ -42,13 +42,10 @@ impl Likelihood<'_> {
         self.push(Step::Propagate { from, to: propagated });
         self.release(subtree);
         let mut places = Vec::new();
-        // (half-edge that looks back, what is behind its back, distance of the branches behind it)
-        let mut stack: Vec<(HalfEdge, Operand, usize)> = Vec::new();
-        let joined = self.tree().lengths(pruned.ends[0]).to_vec();
+        // (half-edge that looks back, what is at its back, distance of the branches behind it)
+        let mut stack: Vec<(HalfEdge, Source, usize)> = Vec::new();
         for [to, from] in [[pruned.ends[1], pruned.ends[0]], [pruned.ends[0], pruned.ends[1]]] {
-            let source = self.hold(from);
-            let operand = self.branch(source, &joined);
-            stack.push((to, operand, 1));
+            stack.push((to, self.hold(from), 1));
         }
         while let Some((half, above, distance)) = stack.pop() {
             let is_end = |bounds: &Bounds<'_>| bounds.is_end(self.tree(), subtree, half);
@@ -56,9 +53,13 @@ impl Likelihood<'_> {
                 continue;
             }
             let sides = self.tree().others(half);
-            let behind = sides.map(|side| {
-                let (source, lengths) = (self.hold(self.tree().back(side)), self.tree().lengths(side).to_vec());
-                self.branch(source, &lengths)
+            let sources = sides.map(|side| self.hold(self.tree().back(side)));
+            self.go_on_if_long();
+            let lengths = self.tree().lengths(half).to_vec();
+            let above = self.branch(above, &lengths);
+            let behind = [0, 1].map(|i| {
+                let lengths = self.tree().lengths(sides[i]).to_vec();
+                self.branch(sources[i], &lengths)
             });
             for (i, side) in sides.into_iter().enumerate() {
                 let far = self.tree().back(side);
@@ -71,9 +72,7 @@ impl Likelihood<'_> {
                 let result = places.len() as u32;
                 self.push(Step::Insert { near: half, far: far_operand, subtree: propagated, result });
                 places.push(Place { far, score: 0.0 });
-                // Over the whole branch: needed where the walk goes on.
-                let on = Operand { source: near, branch: behind[i].branch };
-                stack.push((far, on, distance + 1));
+                stack.push((far, near, distance + 1));
             }
             sides.into_iter().for_each(|side| self.release(self.tree().back(side)));
         }
@@ -150,8 +149,7 @@ impl Likelihood<'_> {
             way.push(towards);
         };
         let beyond = if joined == pruned.ends[0] { pruned.ends[1] } else { pruned.ends[0] };
-        let (source, lengths) = (self.hold(beyond), self.tree().lengths(joined).to_vec());
-        let mut above = self.branch(source, &lengths);
+        let (mut above, mut lengths) = (self.hold(beyond), self.tree().lengths(joined).to_vec());
         let mut towards = joined;
         // What one step reads the next may not write: the last one writes where it is asked to, those before it in turns.
         let spare = self.spare_slot() + 2 * FITS as u32;
@@ -160,13 +158,13 @@ impl Likelihood<'_> {
             let others = self.tree().others(side);
             let sibling = if others[0] == towards { others[1] } else { others[0] };
             let beside = self.tree().back(sibling);
-            let (source, lengths) = (self.hold(beside), self.tree().lengths(sibling).to_vec());
+            let (source, to) = (self.hold(beside), if left == 0 { slot } else { spare + left % 2 });
+            let near = self.branch(above, &lengths);
+            lengths = self.tree().lengths(sibling).to_vec();
             let right = self.branch(source, &lengths);
-            let to = if left == 0 { slot } else { spare + left % 2 };
-            self.push(Step::Combine { left: above, right, to });
+            self.push(Step::Combine { left: near, right, to });
             self.release(beside);
-            let lengths = self.tree().lengths(far).to_vec();
-            above = self.branch(Source::Slot(to), &lengths);
+            (above, lengths) = (Source::Slot(to), self.tree().lengths(far).to_vec());
             towards = far;
         }
         self.release(beyond);
