@@ -76,21 +76,20 @@ pub fn svg(tree: &Newick, title: &str) -> String {
         labels.take(Area { left, right, top: line - 10.0, bottom: line + 3.0 });
         let _ = writeln!(out, "<text x=\"{left:.2}\" y=\"{line:.2}\">{}</text>", escaped(label));
     }
-    // Branches are seen through the letters' white borders.
-    let _ = writeln!(
-        out,
-        "</g>\n<g font-size=\"{}\" fill=\"#a33\" text-anchor=\"end\" stroke=\"#fff\" stroke-width=\"2\" paint-order=\"stroke\">",
-        labels::SIZE
-    );
     // The longest branches have room for their labels, and those that have least are moved.
     let mut inner: Vec<usize> = (0..nodes.len()).filter(|&i| !nodes[i].children.is_empty()).collect();
     let length = |i: usize| nodes[i].parent.map_or(0.0, |parent| across[i] - across[parent]);
     inner.sort_by(|&a, &b| length(b).total_cmp(&length(a)));
+    let mut texts = String::new();
     for i in inner {
         if let Some(label) = &nodes[i].label {
             let (right, line) = labels.place(x(i), y[i], label.chars().count());
-            let _ = writeln!(out, "<text x=\"{right:.2}\" y=\"{line:.2}\">{}</text>", escaped(label));
+            let _ = writeln!(texts, "<text x=\"{right:.2}\" y=\"{line:.2}\">{}</text>", escaped(label));
         }
+    }
+    // White borders first, so that letters are seen over branches.
+    for style in ["fill=\"none\" stroke=\"#fff\" stroke-width=\"2.5\"", "fill=\"#a33\""] {
+        let _ = write!(out, "</g>\n<g font-size=\"{}\" text-anchor=\"end\" {style}>\n{texts}", labels::SIZE);
     }
     out += "</g>\n";
     if to_scale {
@@ -150,7 +149,10 @@ mod tests {
                 line[from..].split('"').next().unwrap().parse::<f64>().unwrap()
             };
             let mut areas = Vec::new();
-            for line in picture.lines().filter(|line| line.starts_with("<text") && !line.contains("font-size")) {
+            let borders = picture.find("stroke=\"#fff\"").unwrap();
+            let letters = picture.find("fill=\"#a33\"").unwrap();
+            let texts = picture[..borders].lines().chain(picture[letters..].lines());
+            for line in texts.filter(|line| line.starts_with("<text") && !line.contains("font-size")) {
                 let (x, y) = (number(line, " x=\""), number(line, " y=\""));
                 let text = line.split(['>', '<']).nth(2).unwrap();
                 areas.push(match text {
