@@ -281,7 +281,7 @@ impl<'o> Likelihood<'o> {
         }
         self.partitions = partitions;
         self.collected = 0;
-        self.batch.clear(self.tree.sets());
+        self.batch.clear(self.tree.sets(), self.vectors.len() as u32);
     }
 
     /// Executes what a long batch has, which is gone on with; its branches so far are forgotten.

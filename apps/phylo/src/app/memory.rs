@@ -8,6 +8,7 @@ use crate::likelihood::{BRANCHES_MOST, fewest};
 use crate::partition::Partition;
 use crate::search;
 use crate::ultrafast::{CHAINS, Drawn};
+use multigrain::rooms::store::buffer::{give_free_memory_back, keep_no_free_memory};
 use multigrain::rooms::team::strands::{Scheduler, SchedulerOptions};
 use multigrain::{Machine, readable_bytes};
 use std::path::Path;
@@ -37,7 +38,8 @@ impl Needs {
     pub fn of(prepared: &Prepared) -> Needs {
         let taxa = prepared.kept_names.len() as u64;
         let patterns: u64 = prepared.partitions.iter().map(|p| p.patterns.len() as u64).sum();
-        let jobs = (prepared.jobs.len() + prepared.saved.found.len() + prepared.ultrafast) as u64;
+        // An evaluation has one tree, too.
+        let jobs = (prepared.jobs.len() + prepared.saved.found.len() + prepared.ultrafast).max(1) as u64;
         // Letters as they were read, and as patterns; chunks have their own.
         let letters = prepared.names.len() as u64 * prepared.sites as u64 + taxa * patterns;
         let replicates = match prepared.ultrafast {
@@ -50,7 +52,7 @@ impl Needs {
         };
         Needs {
             shared: PROGRAM_BYTES + letters + replicates + jobs * BRANCH_BYTES * 2 * taxa,
-            job: job_bytes(prepared) + taxa * patterns,
+            job: job_bytes(prepared) + taxa * letters_bytes(prepared),
             vector: vector_bytes(prepared),
             spare: prepared.kept_names.len() - 2 - fewest(prepared.kept_names.len()),
             thread: (5 * taxa).min(BRANCHES_MOST as u64) * prepared.partitions.iter().map(thread).sum::<u64>(),
@@ -88,6 +90,12 @@ impl Needs {
             }
         }
     }
+}
+
+/// The letters of a taxon as kernels have them.
+fn letters_bytes(prepared: &Prepared) -> u64 {
+    let letters = |p: &Partition| (p.patterns.len().next_multiple_of(8) * size_of::<u16>()) as u64;
+    prepared.partitions.iter().map(letters).sum()
 }
 
 /// A conditional likelihood vector of all partitions.
@@ -137,6 +145,11 @@ impl Args {
         options.workers = self.threads.unwrap_or(options.workers);
         let most = self.policy.strands_max(options.workers as u32) as usize;
         let most = prepared.jobs.len().max(prepared.ultrafast.min(CHAINS)).clamp(1, most.max(1));
+        // What was freed since the alignment was read counts for nothing.
+        give_free_memory_back();
+        if self.memory.is_some() {
+            keep_no_free_memory();
+        }
         let bytes = available(self.memory)?;
         let (jobs, missing) = Needs::of(prepared).jobs_within(bytes, most, options.workers)?;
         options.strands_max = Some(jobs);

@@ -109,12 +109,13 @@ pub struct Batch {
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 impl Batch {
-    /// Empties the batch, which keeps its memory, for trees with `sets` sets of branch lengths.
-    pub fn clear(&mut self, sets: usize) {
+    /// Empties the batch, which keeps its memory, for trees with `sets` sets of branch lengths and for chunks of so many slots at
+    /// least: they get these at once, since memory that grows bit by bit takes more than it has.
+    pub fn clear(&mut self, sets: usize, slots: u32) {
         self.go_on();
         self.sets = sets;
         self.results = 0;
-        self.slots = 0;
+        self.slots = slots;
         self.tables = 0;
     }
 

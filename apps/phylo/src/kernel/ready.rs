@@ -156,7 +156,7 @@ mod tests {
         let lengths: Vec<f64> = (1..=2 * KEPT).map(|i| 0.01 * i as f64).collect();
         let mut batch = Batch::default();
         for turn in 0..300 {
-            batch.clear(1);
+            batch.clear(1, 0);
             let branches = random.below(if turn % 9 == 0 { 3 * KEPT } else { KEPT / 2 } as u64) as usize;
             let mut asked = Vec::new();
             for _ in 0..branches {
