@@ -105,8 +105,8 @@ fn blocks_of_blocks_and_stages_equal_the_whole_with_every_instruction_set() {
         let isa = isas[seed as usize % isas.len()];
         let job = into(shape, seed, isas[0], inverse);
         let (mut whole, mut split) = (testing::initial_bytes(&job), testing::initial_bytes(&job));
-        job.program.run_sequential(&mut whole).unwrap();
-        testing::run_split(&into(shape, seed, isa, inverse).program, &mut split, depth, seed);
+        job.program().run_sequential(&mut whole).unwrap();
+        testing::run_split(into(shape, seed, isa, inverse).program(), &mut split, depth, seed);
         assert!(whole == split, "seed {seed}, {shape:?}, {isa}");
         let mut bytes = vec![split.swap_remove(0)];
         testing::run_split(&in_place(shape, isa, inverse), &mut bytes, depth, seed);

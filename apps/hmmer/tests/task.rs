@@ -73,8 +73,8 @@ fn blocks_of_blocks_equal_the_whole() {
     for seed in 0..60 {
         let job = job(seed);
         let (mut whole, mut split) = (testing::initial_bytes(&job), testing::initial_bytes(&job));
-        job.program.run_sequential(&mut whole).unwrap();
-        testing::run_split(&job.program, &mut split, 1 + seed as usize % 4, seed);
+        job.program().run_sequential(&mut whole).unwrap();
+        testing::run_split(job.program(), &mut split, 1 + seed as usize % 4, seed);
         assert!(whole == split, "seed {seed}");
     }
 }

@@ -104,6 +104,8 @@ fn what_does_not_fit_is_told_in_words_of_the_request() {
         let said = place.run(&request).stderr;
         assert!(!said.contains("even then") && said.matches("give spe").count() == 1, "{said}");
     }
+    // Its blocks fit, but the list of its calls does not fit the memory that the machine's file gives.
+    refused(&place, "plan sgemm --n 4000 --machine ps3", &["sgemm is split into 125000 calls", "give dram at least"]);
     let request = "plan hmmer --n 10 --m 3000 --machine disk+ps3 --memory 100KiB";
     refused(&place, request, &["give dram at least", "and even then hmmer's task filter", "give spe at least"]);
 }

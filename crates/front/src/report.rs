@@ -247,8 +247,8 @@ fn rates(job: &Job, finished: &Finished<'_>) -> String {
             let _ = write!(text, ", {:.2} GB/s over {}", each_second(moved as f64), edge.name);
         }
         None => {
-            let calls = job.program.calls().iter();
-            let bytes: f64 = calls.map(|c| job.program.tasks()[c.task as usize].work(&c.shape()).bytes).sum();
+            let calls = job.program().calls().iter();
+            let bytes: f64 = calls.map(|c| job.program().tasks()[c.task as usize].work(&c.shape()).bytes).sum();
             let _ = write!(text, ", {:.2} GB/s of what its calls read and write", each_second(bytes));
         }
     }

@@ -54,8 +54,7 @@ pub(crate) fn call_bytes(arguments: usize) -> u64 {
 pub struct Job {
     /// Name of the application, for reports.
     pub app: String,
-    /// The program.
-    pub program: Program,
+    pub(crate) program: Program,
     pub(crate) sources: Vec<Option<Source>>,
     pub(crate) sinks: Vec<Option<Sink>>,
     pub(crate) afterwards: Vec<&'static str>,
@@ -160,6 +159,11 @@ impl Job {
     pub fn with_afterwards(mut self, task: &'static str) -> Job {
         self.afterwards.push(task);
         self
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
     }
 
     /// The declared arrays.

@@ -396,9 +396,9 @@ impl Means {
         let simulated = simulated && !machine.memories().iter().all(is_executable);
         Ok(Asked {
             program: job.program.clone(),
+            options: PlanOptions { simulated, ..self.plan_options(job, &machine)? },
             machine,
             mapping: mapping.clone(),
-            options: PlanOptions { simulated, ..self.plan_options(job)? },
             part: self.part(),
         })
     }
@@ -426,13 +426,13 @@ impl Means {
             let journal = going_on.unfinished.journal.clone();
             Error::CannotResume { journal, source: Box::new(source) }
         };
-        let options = PlanOptions { simulated: false, ..self.plan_options(job)? };
         let machine = match going_on.unfinished.found.complete {
             true => choose::machine(&self.options, job),
             false => choose::machine_with_disk(&self.options, job),
         }
         .and_then(|machine| choose::check_disk_room(&machine, job).map(|()| machine))
         .map_err(cannot)?;
+        let options = PlanOptions { simulated: false, ..self.plan_options(job, &machine)? };
         let (program, mapping) = (job.program.clone(), self.options.mapping.clone());
         let asked = Asked { program, machine, mapping, options, part: self.part() };
         match asked.within(job, |planner| planner.plan_left(&going_on.left)) {
@@ -447,18 +447,12 @@ impl Means {
         }
     }
 
-    fn plan_options(&self, job: &Job) -> Result<PlanOptions, Error> {
+    fn plan_options(&self, job: &Job, machine: &Machine) -> Result<PlanOptions, Error> {
+        let capacity_bytes = main_memory(machine).capacity_bytes;
         Ok(PlanOptions {
             disk_buffer_bytes: self.disk.staging_bytes(),
-            calls_max: self
-                .options
-                .memory_bytes
-                .map_or(1 << 20, |capacity| calls_beside(capacity / PLAN_SHARE, job.kept_bytes())),
-            listed_max: self
-                .options
-                .listed_max
-                .or(self.options.memory_bytes.map(listed_max))
-                .unwrap_or(PlanOptions::default().listed_max),
+            calls_max: calls_beside(capacity_bytes / PLAN_SHARE, job.kept_bytes()),
+            listed_max: self.options.listed_max.unwrap_or(listed_max(capacity_bytes)),
             file_offsets_bytes: self.file_offsets_bytes(job)?,
             ..PlanOptions::default()
         })

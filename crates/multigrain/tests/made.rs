@@ -22,7 +22,7 @@ struct Made {
 impl Made {
     fn of(case: Case) -> Made {
         let file = case.directory().join("made");
-        let job = Job::new(case.name, case.job.program.clone()).with_file_written(&file);
+        let job = Job::new(case.name, case.job.program().clone()).with_file_written(&file);
         let inputs = case.job.arrays().iter().enumerate().filter(|(_, a)| matches!(a.role, Role::Input | Role::InOut));
         let job = inputs.fold(job, |job, (i, decl)| {
             job.with_source(i, Source::Npy(case.directory().join(format!("in-{}.npy", decl.name))))

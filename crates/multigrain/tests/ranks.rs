@@ -111,11 +111,11 @@ fn random_programs_give_the_bytes_of_sequential_execution() {
         let mut rng = Rng::new(seed);
         let (processes, cores) = (1 + seed as usize % 5, rng.range(1, 2) as usize);
         let in_memory = job(seed, directory.path(), None);
-        if in_memory.program.calls().is_empty() {
+        if in_memory.program().calls().is_empty() {
             continue;
         }
         let mut expected = initial_bytes(&in_memory);
-        in_memory.program.run_sequential(&mut expected).unwrap();
+        in_memory.program().run_sequential(&mut expected).unwrap();
         // Arrays in files, or in the memories of all, which hold them besides.
         let (job, share) = match seed % 2 {
             0 => (job(seed, directory.path(), Some(inputs.path())), 0),
@@ -282,12 +282,12 @@ fn what_ranks_have_done_is_continued_by_others_and_alone() {
         let job = job(seed, directory.path(), Some(inputs.path()));
         let results: Vec<usize> =
             (0..job.arrays().len()).filter(|&i| goes_to_file(&job.arrays()[i], seed, i)).collect();
-        if job.program.calls().is_empty() || results.is_empty() {
+        if job.program().calls().is_empty() || results.is_empty() {
             continue;
         }
         let in_memory = self::job(seed, directory.path(), None);
         let mut expected = initial_bytes(&in_memory);
-        in_memory.program.run_sequential(&mut expected).unwrap();
+        in_memory.program().run_sequential(&mut expected).unwrap();
         let machine = machine(directory.path(), rng.range(6 << 10, 60 << 10), 1);
         let counts = [rng.range(2, 4), rng.range(0, 4), rng.range(0, 4)].map(|count| count as usize);
         let operations = Arc::new(Count::new());

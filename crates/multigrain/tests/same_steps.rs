@@ -224,7 +224,7 @@ fn engine_and_simulator_do_the_same() {
     while compared < cases {
         let program = if seed % 3 == 0 { passes(seed) } else { random_program(seed) };
         let mut job = Job::new("same steps", program);
-        for (array, bytes) in random_bytes(&job.program, seed).into_iter().enumerate() {
+        for (array, bytes) in random_bytes(job.program(), seed).into_iter().enumerate() {
             if matches!(job.arrays()[array].role, Role::Input | Role::InOut) {
                 job = job.with_source(array, Source::Bytes(bytes));
             }

@@ -10,6 +10,7 @@
 
 use crate::cost::{price, staging_seconds, stolen_fragment_seconds, transfer_seconds, unevenness};
 use crate::facts::{EdgeFacts, TaskRef, fragment_seconds};
+use crate::rules::{Ends, Movable, ends, movable_blocks, quantum};
 use multigrain_program::notation::Dimension;
 use multigrain_program::{Access, CallShape, Shape};
 use smallvec::SmallVec;
@@ -47,8 +48,8 @@ pub(crate) struct Nest<'a> {
     task: &'a TaskRef,
     call: &'a CallShape,
     pub(crate) extents: SmallVec<[u64; 4]>,
-    /// Of what lengths along each axis are multiples.
-    every: SmallVec<[u64; 4]>,
+    /// Of what lengths along each axis are multiples: what the task says, in units of rules that are enforced.
+    pub(crate) every: SmallVec<[u64; 4]>,
     params: Vec<Parameter>,
 }
 
@@ -113,7 +114,8 @@ impl<'a> Nest<'a> {
             size_bytes: param.element.size_bytes(),
             access: param.access,
         });
-        let every = task.tunables(call).iter().map(|axis| axis.multiple.max(1)).collect();
+        let unit = quantum(&facts.edge.rules, &**task);
+        let every = task.tunables(call).iter().map(|axis| axis.multiple.max(1).saturating_mul(unit)).collect();
         Some(Nest { facts, task, call, extents, every, params: params.collect() })
     }
 
@@ -269,6 +271,36 @@ impl<'a> Nest<'a> {
             }
         }
         (footprint, self.facts.fixed_bytes + self.facts.partials_bytes + scratch)
+    }
+
+    /// How rules that are enforced let the worst block pass when the blocks of each axis have these lengths.
+    pub(crate) fn movable(&self, lengths: &[u64]) -> Movable {
+        let rules = &self.facts.edge.rules;
+        if !rules.strict {
+            return Movable::Aligned;
+        }
+        let along = |axis: usize| ends(self.extents[axis], lengths[axis]);
+        let of = |p: &Parameter| {
+            let blocks = |(dimension, &len): (&Dimension, &u64)| match *dimension {
+                Dimension::Whole => SmallVec::from_slice(&[(0, len)]),
+                Dimension::Axis(axis) => along(axis),
+                Dimension::Window { axis, window, reach } => {
+                    let there = self.call.scalars.before(window);
+                    let halo = |(start, length): (u64, u64)| {
+                        let first: u64 = there + start - reach.0.min(there + start);
+                        (first, (there + start + length + reach.1).min(len) - first)
+                    };
+                    along(axis).into_iter().map(halo).collect()
+                }
+            };
+            let dims: SmallVec<[Ends; 4]> = p.dims.iter().zip(p.shape.dims()).map(blocks).collect();
+            movable_blocks(
+                rules,
+                p.size_bytes,
+                p.shape.dims().iter().zip(&dims).map(|(&extent, blocks)| (extent, &blocks[..])),
+            )
+        };
+        self.params.iter().map(of).min().unwrap_or(Movable::Aligned)
     }
 
     /// The innermost length of each axis.

@@ -31,6 +31,7 @@ pub(crate) struct Looked {
     calls: u64,
     calls_max: u64,
     fits: bool,
+    movable: Movable,
 }
 
 impl Looked {
@@ -40,7 +41,8 @@ impl Looked {
         let blocks = !facts.stages() || found.footprint.saturating_add(found.reserved) <= facts.total_bytes;
         let fits = blocks && found.partials <= facts.own_partials_bytes_max;
         let calls_max = if nest.may_be_long() { u64::MAX } else { facts.calls_max };
-        Looked { loops, price: found.price, bytes: found.bytes, calls: found.calls, calls_max, fits }
+        let movable = nest.movable(&nest.lengths(&loops));
+        Looked { loops, price: found.price, bytes: found.bytes, calls: found.calls, calls_max, fits, movable }
     }
 
     pub(crate) fn is_possible(&self) -> bool {
@@ -55,7 +57,7 @@ pub(crate) fn refine(nest: &Nest<'_>, specs: &[Tunable], start: &Looked, calls_m
         let before = best.price;
         for at in 0..best.loops.len() {
             let (axis, length) = best.loops[at];
-            let (extent, every) = (specs[axis].extent, specs[axis].multiple.max(1));
+            let (extent, every) = (specs[axis].extent, nest.every[axis]);
             let inner = best.loops[at + 1..].iter().find(|(a, _)| *a == axis).map(|&(_, inner)| inner);
             let outer = best.loops[..at].iter().rfind(|(a, _)| *a == axis).map_or(extent, |&(_, outer)| outer);
             let unit = inner.unwrap_or(every);
@@ -73,7 +75,8 @@ pub(crate) fn refine(nest: &Nest<'_>, specs: &[Tunable], start: &Looked, calls_m
                     continue;
                 }
                 let found = Looked::at(nest, loops);
-                if found.is_possible() && found.price < best.price && calls_max.is_none_or(|most| found.calls <= most) {
+                let is_short = calls_max.is_none_or(|most| found.calls <= most);
+                if found.is_possible() && found.price < best.price && is_short && found.movable >= best.movable {
                     best = found;
                 }
             }
@@ -137,7 +140,7 @@ pub(crate) fn by_formula(
         let room = facts.total_bytes.saturating_sub(reserved);
         let nests = nest.orders(lengths, room).into_iter();
         let mut found: Vec<Looked> = nests.map(|loops| Looked::at(nest, loops)).filter(Looked::is_possible).collect();
-        found.sort_by(|a, b| a.price.total_cmp(&b.price));
+        found.sort_by(|a, b| b.movable.cmp(&a.movable).then(a.price.total_cmp(&b.price)));
         found.truncate(2);
         found
     });
@@ -161,34 +164,39 @@ pub(crate) fn by_formula(
     let by_price = |a: &Looked, b: &Looked| a.price.total_cmp(&b.price).then(a.calls.cmp(&b.calls));
     looked.sort_by(by_price);
     let listed = facts.listed_max;
-    let short = facts.stages() && looked.first().is_some_and(|best| best.calls <= listed);
-    let long = looked.iter().find(|found| found.calls > listed).filter(|_| nest.may_be_long()).cloned();
-    looked.retain(|found| !short || found.calls <= listed);
-    looked.truncate(2 * FINALISTS);
-    if !is_mapped && facts.stages() {
-        let promising = &looked[..looked.len().min(REFINED)];
-        let mut refined =
-            in_parallel(usize::MAX, promising, |found| refine(nest, specs, found, short.then_some(listed)));
-        looked.append(&mut refined);
-        looked.sort_by(by_price);
-        looked.dedup_by(|a, b| a.loops == b.loops);
-    }
-    // What would be a long list is not planned as one: the formula decides, and so many calls of it are planned as parts.
-    if nest.may_be_long() {
-        if let Some(best) = looked.first().filter(|best| best.calls > listed) {
-            return Ok(named(&best.loops));
+    // Where nothing that obeys rules that are enforced can be planned, the plan is made all the same: whoever proves it
+    // names what breaks which.
+    for movable in [Movable::Aligned, Movable::Skewed, Movable::No] {
+        let mut looked: Vec<Looked> = looked.extract_if(.., |found| found.movable == movable).collect();
+        let short = facts.stages() && looked.first().is_some_and(|best| best.calls <= listed);
+        let long = looked.iter().find(|found| found.calls > listed).filter(|_| nest.may_be_long()).cloned();
+        looked.retain(|found| !short || found.calls <= listed);
+        looked.truncate(2 * FINALISTS);
+        if !is_mapped && facts.stages() {
+            let promising = &looked[..looked.len().min(REFINED)];
+            let mut refined =
+                in_parallel(usize::MAX, promising, |found| refine(nest, specs, found, short.then_some(listed)));
+            looked.append(&mut refined);
+            looked.sort_by(by_price);
+            looked.dedup_by(|a, b| a.loops == b.loops);
         }
-        looked.retain(|found| found.calls <= listed);
+        // What would be a long list is not planned as one: the formula decides, and so many calls of it are planned as parts.
+        if nest.may_be_long() {
+            if let Some(best) = looked.first().filter(|best| best.calls > listed) {
+                return Ok(named(&best.loops));
+            }
+            looked.retain(|found| found.calls <= listed);
+        }
+        lean_ones_ahead(&mut looked);
+        let fitting: Vec<Candidate> = looked.iter().map(|found| candidate(&found.loops)).filter(fits).collect();
+        let planned = finals(facts, scope, fitting, depth_max);
+        if let Some(best) = planned.or(long.map(|long| named(&long.loops))) {
+            return Ok(best);
+        }
     }
-    lean_ones_ahead(&mut looked);
-    let fitting: Vec<Candidate> = looked.iter().map(|found| candidate(&found.loops)).filter(fits).collect();
-    match (finals(facts, scope, fitting, depth_max), long) {
-        (Some(best), _) => Ok(best),
-        (None, Some(long)) => Ok(named(&long.loops)),
-        // Blocks of the smallest tile fit beside each other, but not as their addresses must lie, or not with what a
-        // reduction keeps.
-        (None, None) => Err(Unfit::Smallest(Box::new(candidate(&leanest)))),
-    }
+    // Blocks of the smallest tile fit beside each other, but not as their addresses must lie, or not with what a reduction
+    // keeps.
+    Err(Unfit::Smallest(Box::new(candidate(&leanest))))
 }
 
 /// Of those whose prices are about the best, the ones that move least come behind the best, to be planned whatever else is.

@@ -26,7 +26,7 @@ pub(crate) struct Rooms {
 pub(crate) fn kept(facts: &EdgeFacts<'_>, scope: &Scope, tunables: &Tunables) -> Option<Kept> {
     let [call] = &scope.calls[..] else { return None };
     let (task, shape) = (&scope.tasks[call.task as usize], call.shape());
-    let nest = Nest::of(facts, task, &shape).filter(|_| facts.stages() && !facts.edge.rules.strict)?;
+    let nest = Nest::of(facts, task, &shape).filter(|_| facts.stages())?;
     let specs = task.tunables(&shape);
     let one = |(name, length)| Some((specs.iter().position(|spec| spec.name == name)?, length));
     let loops: SmallVec<[Loop; 6]> = tunables.iter().filter_map(one).collect();

@@ -2,6 +2,7 @@
 
 use multigrain_machine::TransferRules;
 use multigrain_program::{ArrayDecl, DynTask, Region};
+use smallvec::SmallVec;
 
 /// How short and long commands can move a block between its array and a slot, where its runs lie one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,22 +15,51 @@ pub(crate) enum Movable {
     Aligned,
 }
 
-/// How a block can be moved under these rules.
-pub(crate) fn movable(rules: &TransferRules, region: &Region, array: &ArrayDecl) -> Movable {
-    let (unit, size) = (rules.alignment_bytes.max(1), array.element.size_bytes());
-    let (mut stride, mut dense) = (size, size);
+/// How blocks can be moved under these rules that begin and are long, along each dimension of an array, as one of a list
+/// says, given with the array's extent there: the worst of them.
+pub(crate) fn movable_blocks<'a>(
+    rules: &TransferRules,
+    size_bytes: u64,
+    dims: impl DoubleEndedIterator<Item = (u64, &'a [(u64, u64)])>,
+) -> Movable {
+    let unit = rules.alignment_bytes.max(1);
+    // Steps from row to row modulo the unit, in the array and, for each length of the blocks, in their slots.
+    let mut stride = size_bytes % unit;
+    let mut dense: SmallVec<[u64; 8]> = SmallVec::from_slice(&[stride]);
     let mut found = Movable::Aligned;
-    for d in (0..region.rank()).rev() {
-        let (start, len, extent) = (region.start()[d], region.len()[d], array.shape.dims()[d]);
-        if len > 1 && stride % unit != dense % unit {
+    let product = |a: u64, b: u64| (u128::from(a) * u128::from(b) % u128::from(unit)) as u64;
+    for (extent, blocks) in dims.rev() {
+        if blocks.iter().any(|&(_, len)| len > 1) && dense.iter().any(|&dense| dense != stride) {
             return Movable::No;
         }
-        if !(start * stride).is_multiple_of(unit) {
+        if blocks.iter().any(|&(start, _)| product(start, stride) != 0) {
             found = Movable::Skewed;
         }
-        (stride, dense) = (stride * extent, dense * len);
+        dense = dense.iter().flat_map(|&dense| blocks.iter().map(move |&(_, len)| product(dense, len))).collect();
+        dense.sort_unstable();
+        dense.dedup();
+        stride = product(stride, extent);
     }
     found
+}
+
+/// Where blocks along a dimension begin, and how long they are.
+pub(crate) type Ends = SmallVec<[(u64, u64); 5]>;
+
+/// Beginnings and lengths of the first blocks along an axis and of the last. Those between begin in a unit where the second
+/// and the third do.
+pub(crate) fn ends(extent: u64, length: u64) -> Ends {
+    let length = length.max(1);
+    let count = extent.div_ceil(length);
+    let numbers = (0..count.min(3)).chain(count.saturating_sub(2).max(3)..count);
+    numbers.map(|number| (number * length, length.min(extent - number * length))).collect()
+}
+
+/// How a block can be moved under these rules.
+pub(crate) fn movable(rules: &TransferRules, region: &Region, array: &ArrayDecl) -> Movable {
+    let blocks: SmallVec<[(u64, u64); 4]> = region.start().iter().copied().zip(region.len().iter().copied()).collect();
+    let dims = array.shape.dims().iter().zip(&blocks).map(|(&extent, block)| (extent, std::slice::from_ref(block)));
+    movable_blocks(rules, array.element.size_bytes(), dims)
 }
 
 /// How far into a unit of the rules' alignment a block begins in its array, which begins with one.
@@ -75,5 +105,34 @@ mod tests {
         assert_eq!(can(&[1001, 1001], &[1, 0], &[7, 1001]), (Movable::Skewed, 4));
         assert_eq!(can(&[9, 9, 9], &[0, 0, 0], &[9, 4, 8]), no);
         assert_eq!(can(&[8, 8, 8], &[1, 2, 4], &[7, 6, 4]), aligned);
+    }
+
+    #[test]
+    fn the_first_blocks_and_the_last_tell_of_all() {
+        let rules = TransferRules { alignment_bytes: 16, strict: true, ..TransferRules::default() };
+        let mut found = [0; 3];
+        // An array with a halo around each of its dimensions, cut into blocks with theirs.
+        for (rows, columns, before, after) in
+            [(5, 23, 0, 0), (6, 24, 1, 2), (13, 32, 4, 4), (9, 17, 2, 0), (4, 40, 0, 8)]
+        {
+            let dims = [rows + before + after, columns + before + after];
+            let array =
+                ArrayDecl { name: "a".into(), element: ElementType::F32, shape: Shape::new(&dims), role: Role::Input };
+            let halo = |(start, len)| (start, before + len + after);
+            for (height, width) in (1..=rows).flat_map(|height| (1..=columns).map(move |width| (height, width))) {
+                let all = |extent: u64, length: u64| {
+                    (0..extent).step_by(length as usize).map(move |at| halo((at, length.min(extent - at))))
+                };
+                let each = all(rows, height).flat_map(|row| all(columns, width).map(move |column| (row, column)));
+                let region = |((i, m), (j, n))| Region::new(&[i, j], &[m, n]);
+                let worst = each.map(|block| movable(&rules, &region(block), &array)).min().unwrap();
+                let ends = [(rows, height), (columns, width)]
+                    .map(|(extent, length)| ends(extent, length).into_iter().map(halo).collect::<Ends>());
+                let told = movable_blocks(&rules, 4, dims.into_iter().zip(ends.iter().map(|blocks| &blocks[..])));
+                assert_eq!(told, worst, "{dims:?} in {height} x {width} with {before} and {after} around");
+                found[worst as usize] += 1;
+            }
+        }
+        assert!(found.iter().all(|&count| count > 10), "{found:?}");
     }
 }

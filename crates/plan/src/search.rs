@@ -5,7 +5,9 @@
 //! how many bytes would move if nothing but the previous sub-call's blocks stayed). Where there are formulas the best are
 //! refined; the most promising are then planned in earnest, and the cheapest plan decides.
 
-use crate::candidates::{Candidate, as_counted, combinations, finals, in_parallel, spans, split_with, thinned, values};
+use crate::candidates::{
+    Candidate, UNCOUNTED, as_counted, combinations, finals, in_parallel, spans, split_with, thinned, values,
+};
 use crate::cost::{UNEVEN, moving_seconds, staging_seconds, stolen_seconds, transfer_seconds, unevenness};
 use crate::error::{Enough, PlanError};
 use crate::estimate::Nest;
@@ -57,7 +59,7 @@ pub(crate) fn choose(
         .collect();
     let lists = thinned(lists);
     let scope = Scope::of_call(task, shape);
-    if let Some(nest) = Nest::of(facts, task, shape).filter(|_| !strict) {
+    if let Some(nest) = Nest::of(facts, task, shape) {
         let is_mapped = !fixed.is_empty();
         return by_formula(&nest, &scope, &lists, is_mapped, depth_max, known).map_err(|unfit| match unfit {
             Unfit::TooMany(calls) => too_many(machine, facts, task, calls, is_mapped),
@@ -89,12 +91,15 @@ pub(crate) fn choose(
     if task.notation().is_none() {
         as_split(task, shape, &mut numbered)?;
     }
-    let fewest = numbered.iter().map(|(calls, _)| *calls).min();
-    numbered.retain(|(calls, _)| *calls <= facts.calls_max);
-    if let (Some(calls), true) = (fewest, numbered.is_empty()) {
-        return Err(too_many(machine, facts, task, calls, !fixed.is_empty()));
-    }
     numbered.sort_by_key(|(calls, _)| *calls);
+    let longer = numbered.split_off(numbered.partition_point(|(calls, _)| *calls <= facts.calls_max));
+    if let (Some((calls, _)), true) = (longer.first(), numbered.is_empty()) {
+        return Err(too_many(machine, facts, task, *calls, !fixed.is_empty()));
+    }
+    let fits = |candidate: &Candidate| {
+        (candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages())
+            && candidate.partials <= facts.own_partials_bytes_max
+    };
     // Where many calls are needed, each doubling of their number is probed before all of it is looked at; that nothing
     // fits is known only when everything has been looked at.
     let least: &[Movable] = match strict {
@@ -119,8 +124,7 @@ pub(crate) fn choose(
                 let look = |(calls, tunables): &&(u64, Tunables)| look(facts, &scope, tunables.clone(), *calls);
                 for candidate in in_parallel(usize::MAX, &looked_at, look) {
                     let candidate = candidate?;
-                    let fits = candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages();
-                    if fits && candidate.partials <= facts.own_partials_bytes_max {
+                    if fits(&candidate) {
                         if candidate.movable >= least {
                             fitting.push(candidate);
                         }
@@ -139,6 +143,13 @@ pub(crate) fn choose(
         }
         if !strict && numbered.last().is_none_or(|(calls, _)| *calls <= few) {
             break;
+        }
+    }
+    // Smaller blocks, of which there are too many, may be all that is wanting.
+    let known = longer.partition_point(|(calls, _)| *calls <= facts.calls_max.saturating_mul(UNCOUNTED));
+    for (calls, tunables) in longer[..known].iter().step_by(known.div_ceil(PROBES).max(1)) {
+        if look(facts, &scope, tunables.clone(), *calls).is_ok_and(|candidate| fits(&candidate)) {
+            return Err(too_many(machine, facts, task, *calls, !fixed.is_empty()));
         }
     }
     let Some(smallest) = smallest else {

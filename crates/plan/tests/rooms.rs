@@ -1,33 +1,12 @@
 //! Memory as tight as a formula allows: what it promises is kept, and the plan is right.
 
+mod support;
+
 use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 use multigrain_plan::check::check;
 use multigrain_plan::{Mapping, Plan, PlanOptions, Planner};
-use multigrain_program::notation::Notation;
-use multigrain_program::{CallShape, LeafContext, Program, Read, Role, Scalars, Task, View, ViewMut, Work, Write};
-
-/// C = A B, of which sums end every 64 elements of k.
-struct Product;
-
-impl Task for Product {
-    type Params = (Read<f32, 2>, Read<f32, 2>, Write<f32, 2>);
-
-    fn name(&self) -> &'static str {
-        "product"
-    }
-
-    fn notation(&self) -> Option<Notation> {
-        let axes = Notation::axes(["m", "n", "k"]).every("k", 64);
-        Some(axes.param("A", ["m", "k"]).param("B", ["k", "n"]).param("C", ["m", "n"]))
-    }
-
-    fn leaf(&self, _: (View<'_, f32, 2>, View<'_, f32, 2>, ViewMut<'_, f32, 2>), _: &mut LeafContext<'_>) {}
-
-    fn work(&self, call: &CallShape) -> Work {
-        let [m, k, n] = [(0, 0), (0, 1), (1, 1)].map(|(param, dim)| call.shapes[param].dims()[dim] as f64);
-        Work { flops: 2.0 * m * n * k, bytes: 4.0 * (m * k + k * n + m * n) }
-    }
-}
+use multigrain_program::{Program, Role, Scalars};
+use support::Product;
 
 /// The plan of a product of n x n matrices in files, through a memory of so many bytes.
 fn plan(n: u64, bytes: u64) -> Plan {

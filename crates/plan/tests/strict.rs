@@ -1,10 +1,13 @@
 //! Edges that enforce their rules: the planner keeps to them where it can, and the checker names what breaks them.
 
+mod support;
+
 use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 use multigrain_plan::check::{Problem, check, edge_rules};
 use multigrain_plan::testing::{ProductUpdate, Scale, random_program};
 use multigrain_plan::{Mapping, PlanError, PlanOptions, Planner};
 use multigrain_program::{Program, Role, Scalars};
+use support::Product;
 
 /// Main memory above two local stores with the Cell's rules.
 fn cell(store_bytes: u64, code_bytes: u64) -> Machine {
@@ -130,4 +133,45 @@ fn random_programs_are_planned_or_refused() {
         }
     }
     assert!(planned > 20, "{planned} were planned");
+}
+
+/// A product of which the formula tells the cost, (m x k) (k x n), or one whose split is free.
+fn product([m, n, k]: [u64; 3], is_formula: bool) -> Program {
+    let mut program = Program::new();
+    let array = |program: &mut Program, name, dims, role| program.array::<f32, 2>(name, dims, role).unwrap();
+    let a = array(&mut program, "a", [m, k], Role::Input);
+    let b = array(&mut program, "b", [k, n], Role::Input);
+    let c = array(&mut program, "c", [m, n], if is_formula { Role::Output } else { Role::InOut });
+    if is_formula {
+        let task = program.task(Product);
+        program.call(task, (a.all(), b.all(), c.all()), Scalars::new()).unwrap();
+    } else {
+        let task = program.task(ProductUpdate::<f32>::default());
+        program.call(task, (a.all(), b.all(), c.all()), Scalars::new()).unwrap();
+    }
+    program
+}
+
+/// Among the blocks whose cost is a formula those are found that obey the rules: short rows at units, and whole rows of odd
+/// lengths, which begin elsewhere in a unit.
+#[test]
+fn a_formula_keeps_to_the_rules() {
+    let machine = cell(16 << 10, 1 << 10);
+    let rules = edge_rules(&machine);
+    for shape in [[100, 200, 320], [64, 64, 64], [333, 1020, 192], [64, 37, 64], [99, 7, 576], [1, 13, 65]] {
+        let plan = plan(&machine, &product(shape, true), "").unwrap();
+        check(&plan, &rules).unwrap_or_else(|e| panic!("{shape:?}: {e}"));
+    }
+}
+
+/// A list of calls that is too long is told from blocks that are too large, though longer blocks make a shorter list.
+#[test]
+fn what_fits_in_too_many_calls_is_no_lack_of_local_memory() {
+    let machine = cell(16 << 10, 1 << 10);
+    for is_formula in [true, false] {
+        let options = PlanOptions { calls_max: 1000, ..PlanOptions::default() };
+        let program = product([512; 3], is_formula);
+        let error = Planner::new(&machine, Mapping::default(), options).plan(&program).err().unwrap();
+        assert!(matches!(error, PlanError::TooManyCalls { calls: 1001.., most: 1000, .. }), "{error}");
+    }
 }

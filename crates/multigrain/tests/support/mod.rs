@@ -119,7 +119,7 @@ impl Case {
         assert!(outcome.plan.calls.len() >= 4, "{}: {} calls prove little", self.name, outcome.plan.calls.len());
         let results = self.results();
         let mut arrays = self.initial();
-        self.job.program.run_sequential(&mut arrays).unwrap();
+        self.job.program().run_sequential(&mut arrays).unwrap();
         let mut number = 0;
         for (decl, bytes) in self.job.arrays().iter().zip(&arrays) {
             if matches!(decl.role, Role::Output | Role::InOut) {
@@ -220,7 +220,7 @@ pub(crate) fn case(
         }
     }
     let machine = machine(directory.path());
-    let mapping = mapping(&job.program, &machine);
+    let mapping = mapping(job.program(), &machine);
     Case { name, setup: Setup { machine, mapping, backend }, job, outputs, directory }
 }
 
