@@ -93,13 +93,7 @@ impl Application for Args {
     const LEAF_JOBS: &'static [&'static str] = &["--n 1024", "--n 4096"];
 
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
-        let given = weights(&self.kernel, self.border)?;
-        let (kernel_rows, kernel_columns) = (given.rows, given.cols);
-        let mut filter = given.with_a_middle();
-        if !self.correlate {
-            // Turned around both ways.
-            filter.values.reverse();
-        }
+        let ([kernel_rows, kernel_columns], filter) = applied(&self.kernel, self.border, self.correlate)?;
         let image = self.image(runtime)?;
         let (m, n) = (image.rows, image.cols);
         let mut program = Program::new();
@@ -122,7 +116,7 @@ impl Application for Args {
             }
             planes.push(Plane { input: from.index(), output: to.index() });
         }
-        let mut job = Job::new(Self::NAME, program).with_source(taps.index(), Source::Bytes(bytes(&filter.values)));
+        let mut job = Job::new(Self::NAME, program).with_source(taps.index(), Source::Bytes(bytes(filter.values)));
         for (plane, source) in planes.iter().zip(image.planes) {
             job = job.with_source(plane.input, source);
         }
@@ -163,10 +157,11 @@ impl Application for Args {
             ("kernel columns", kernel_columns),
             ("planes", planes.len() as u64),
         ];
+        let (kernel, border, correlate) = (self.kernel.clone(), self.border, self.correlate);
         let check = Box::new(move |outcome: &Outcome, seed: u64| {
             // Scratch files are there as long as the job is.
             let _ = &channels;
-            check::check(outcome, &planes, (m, n), &filter, seed)
+            check::check(outcome, &planes, (m, n), &applied(&kernel, border, correlate)?.1, seed)
         });
         Ok(AppJob { job, shape, check, after })
     }
@@ -222,8 +217,20 @@ fn is_png(path: &Path) -> bool {
     has_extension(path, "png")
 }
 
-fn bytes(values: &[f32]) -> Vec<u8> {
+fn bytes(values: Vec<f32>) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+/// Rows and columns of the weights, and the weights as they are applied.
+fn applied(text: &str, border: Border, correlate: bool) -> Result<([u64; 2], Filter), Error> {
+    let given = weights(text, border)?;
+    let shape = [given.rows, given.cols];
+    let mut filter = given.with_a_middle();
+    if !correlate {
+        // Turned around both ways.
+        filter.values.reverse();
+    }
+    Ok((shape, filter))
 }
 
 fn is_file_of_weights(path: &Path) -> bool {

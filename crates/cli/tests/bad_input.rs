@@ -105,9 +105,27 @@ fn what_does_not_fit_is_told_in_words_of_the_request() {
         assert!(!said.contains("even then") && said.matches("give spe").count() == 1, "{said}");
     }
     // Its blocks fit, but the list of its calls does not fit the memory that the machine's file gives.
-    refused(&place, "plan sgemm --n 4000 --machine ps3", &["sgemm is split into 125000 calls", "give dram at least"]);
+    refused(
+        &place,
+        "plan sgemm --n 4000 --machine ps3",
+        &["sgemm is split into", "calls for memory spe", "give dram at least"],
+    );
+    // Rows of which no blocks are aligned: in one word, whether it is to be run or simulated.
+    for request in ["run sgemm --n 1001 --machine ps3", "sim sgemm --n 1001 --machine ps3"] {
+        refused(&place, request, &["transfers have to be aligned", "choose lengths that are multiples"]);
+    }
     let request = "plan hmmer --n 10 --m 3000 --machine disk+ps3 --memory 100KiB";
     refused(&place, request, &["give dram at least", "and even then hmmer's task filter", "give spe at least"]);
+}
+
+/// The memory that a machine's file gives is shared out as one that is given by the option.
+#[test]
+fn a_small_memory_of_a_machine_file_is_a_budget() {
+    let place = Place::new();
+    let small = "name = 'small'\nbase = 'disk'\n[[memory]]\nname = 'dram'\ncapacity = '4 MiB'\n";
+    place.write("small.toml", small);
+    let ran = place.run("run sgemm --n 600 --machine small.toml --check");
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
 }
 
 #[test]
@@ -309,7 +327,10 @@ fn machines_that_are_wrong() {
     refused(&place, "run sgemm a.npy b.npy --machine one.toml", &["one memory", "child"]);
     refused(&place, "run sgemm --n 64 --machine nothing", &["nothing", "disk+local"]);
     refused(&place, "run sgemm --n 64 --machine cluster", &["cluster", "mpi", "cannot be executed"]);
-    refused(&place, "plan sgemm --n 64 --machine cluster", &["cluster", "mpi"]);
+    // What it would be can be looked at.
+    let planned = place.run("plan sgemm --n 64 --machine cluster");
+    assert_eq!(planned.status, Some(0), "{}", planned.stderr);
+    assert!(planned.stdout.contains("would be refused") && planned.stdout.contains("kind mpi"), "{}", planned.stdout);
 }
 
 #[test]

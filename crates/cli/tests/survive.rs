@@ -24,8 +24,13 @@ fn killed_often(request: &str, ending: &str, seed: u64) {
     let (mut killed, mut continued) = (0, 0);
     for round in 0..5 {
         for attempt in 0.. {
-            let resume = if attempt == 0 { "" } else { "--resume" };
-            let mut child = place.start(&format!("{request} -o {out} --json {resume}"));
+            // Whatever memory the run was begun with, it is continued with another.
+            let (begun, resume) = match attempt {
+                0 => (request.to_owned(), ""),
+                attempt if attempt % 2 == 1 => (with_memory(&request, "64MiB"), "--resume"),
+                _ => (request.to_owned(), "--resume"),
+            };
+            let mut child = place.start(&format!("{begun} -o {out} --json {resume}"));
             let began = Instant::now();
             let patience = undisturbed.mul_f64(rng.below(120) as f64 / 100.0);
             let bytes = records(&journal) + 32 * (1 + rng.below(12));
@@ -63,6 +68,13 @@ fn killed_often(request: &str, ending: &str, seed: u64) {
     }
     println!("seed {seed}: {killed} kills, {continued} of 5 results from continued runs");
     assert!(killed > 0 && continued > 0, "seed {seed}: {killed} kills, {continued} continued");
+}
+
+/// The request with another `--memory`.
+fn with_memory(request: &str, memory: &str) -> String {
+    let words: Vec<&str> = request.split(' ').collect();
+    let at = words.iter().position(|word| *word == "--memory").expect("the request says its memory");
+    words.iter().enumerate().map(|(i, word)| if i == at + 1 { memory } else { word }).collect::<Vec<_>>().join(" ")
 }
 
 /// Bytes of records in a journal, which follow a text at byte 48 whose length stands at byte 12, and a sum.

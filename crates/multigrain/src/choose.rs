@@ -7,8 +7,8 @@ use crate::limits::{main_memory, root_is_disk, with_threads};
 use crate::names::{directory_of, part_path, scratch_path};
 use crate::options::{MachineChoice, Options};
 use multigrain_machine::{Machine, Memory, approximate_bytes};
-use multigrain_plan::check::{check, edge_rules};
-use multigrain_plan::{Enough, Plan};
+use multigrain_plan::check::{CheckError, check, edge_rules};
+use multigrain_plan::{Enough, Plan, PlanError};
 use multigrain_program::Role;
 use std::path::Path;
 
@@ -91,6 +91,17 @@ pub(crate) fn memory(options: &Options) -> Result<(Memory, usize), Error> {
     Ok((Memory { capacity_bytes, ..main.clone() }, workers as usize))
 }
 
+/// Refuses a machine with an edge that no driver here executes: a plan for it is made all the same, to be looked at.
+pub(crate) fn check_drivers(machine: &Machine) -> Result<(), Error> {
+    let cannot = |memory: &&Memory| memory.edge.is_some_and(|edge| !edge.driver.executable);
+    let Some((memory, edge)) = machine.memories().iter().find(cannot).and_then(|memory| Some((memory, memory.edge?)))
+    else {
+        return Ok(());
+    };
+    let (machine, memory) = (machine.name.clone(), memory.name.clone());
+    Err(PlanError::Driver { machine, memory, driver: edge.driver.name.to_owned() }.into())
+}
+
 /// Refuses a plan whose blocks break the rules of an edge that keeps to them: of lengths that no aligned blocks make up, one
 /// is made all the same, to be looked at.
 pub(crate) fn check_rules(machine: &Machine, plan: &Plan, job: &Job) -> Result<(), Error> {
@@ -98,13 +109,16 @@ pub(crate) fn check_rules(machine: &Machine, plan: &Plan, job: &Job) -> Result<(
     if !rules.iter().any(|rules| rules.strict) {
         return Ok(());
     }
-    check(plan, &rules).map(|_| ()).map_err(|why| {
-        Error::Request(format!(
-            "{} cannot run on machine {}, whose transfers have to be aligned: {why}; choose lengths that are multiples of \
-             its alignment, or another machine",
-            job.app, machine.name
-        ))
-    })
+    check(plan, &rules).map(|_| ()).map_err(|why| not_aligned(machine, job, &why))
+}
+
+/// The refusal of a plan that breaks such rules.
+pub(crate) fn not_aligned(machine: &Machine, job: &Job, why: &CheckError) -> Error {
+    Error::Request(format!(
+        "{} cannot run on machine {}, whose transfers have to be aligned: {why}; choose lengths that are multiples of its \
+         alignment, or another machine",
+        job.app, machine.name
+    ))
 }
 
 /// What else can be done where arrays have to fit into a memory.

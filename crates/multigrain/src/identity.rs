@@ -17,9 +17,8 @@ use std::sync::Arc;
 /// Version of the protocol that the records follow.
 const FORMAT: u32 = 7;
 
-/// What an array comes from that is in no file, or in one without a name.
+/// What an array comes from that is in memory, or, where that is short, in a file without a name: it is one by its content.
 const GIVEN: &str = "memory";
-const COPY: &str = "a copy";
 
 /// The text of a journal.
 #[derive(Serialize, Deserialize)]
@@ -172,7 +171,7 @@ impl Identity {
                     array: decl.name.clone(),
                     from: match state.modified {
                         Some(_) => absolute(path).display().to_string(),
-                        None => COPY.to_owned(),
+                        None => GIVEN.to_owned(),
                     },
                     bytes: state.bytes,
                     modified: state.modified,
@@ -271,7 +270,7 @@ impl Identity {
         if let Some((then, now)) = self.inputs.iter().zip(&now.inputs).find(|(then, now)| then != now) {
             let what = if then.array != now.array || then.from != now.from {
                 format!("it came from {}, now from {}", then.from, now.from)
-            } else if [GIVEN, COPY].contains(&&*then.from) {
+            } else if then.from == GIVEN {
                 self.read_since(read)
             } else if then.bytes != now.bytes {
                 format!("{} had {} bytes, now it has {}", then.from, then.bytes, now.bytes)

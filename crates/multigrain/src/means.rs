@@ -1,6 +1,7 @@
 //! What a runtime has for all of its runs: what was chosen, and the way to files.
 
 use crate::error::Error;
+use crate::limits::main_memory;
 use crate::options::{MachineChoice, Options};
 use multigrain_driver::spread::Beside;
 use multigrain_driver::{DiskDriver, Drivers};
@@ -56,5 +57,9 @@ impl Means {
 fn buffer_bytes(options: &Options) -> u64 {
     let (least, most) = (1 << 20, 8 << 20);
     let share = |memory: u64| (memory / 128).clamp(least, most).min(memory / BUFFERS_SHARE);
-    options.disk_buffer_bytes.unwrap_or_else(|| options.memory_bytes.map_or(most, share))
+    let given = || match &options.machine {
+        MachineChoice::Given(machine) => Some(main_memory(machine).capacity_bytes),
+        MachineChoice::Detected => None,
+    };
+    options.disk_buffer_bytes.unwrap_or_else(|| options.memory_bytes.or_else(given).map_or(most, share))
 }

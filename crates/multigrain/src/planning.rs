@@ -396,7 +396,7 @@ impl Means {
         let simulated = simulated && !machine.memories().iter().all(is_executable);
         Ok(Asked {
             program: job.program.clone(),
-            options: PlanOptions { simulated, ..self.plan_options(job, &machine)? },
+            options: self.plan_options(job, &machine, simulated)?,
             machine,
             mapping: mapping.clone(),
             part: self.part(),
@@ -432,7 +432,7 @@ impl Means {
         }
         .and_then(|machine| choose::check_disk_room(&machine, job).map(|()| machine))
         .map_err(cannot)?;
-        let options = PlanOptions { simulated: false, ..self.plan_options(job, &machine)? };
+        let options = self.plan_options(job, &machine, false)?;
         let (program, mapping) = (job.program.clone(), self.options.mapping.clone());
         let asked = Asked { program, machine, mapping, options, part: self.part() };
         match asked.within(job, |planner| planner.plan_left(&going_on.left)) {
@@ -447,13 +447,15 @@ impl Means {
         }
     }
 
-    fn plan_options(&self, job: &Job, machine: &Machine) -> Result<PlanOptions, Error> {
-        let capacity_bytes = main_memory(machine).capacity_bytes;
+    /// Lists of calls lie in the main memory of whoever runs them; a plan that is only simulated lies in none of its machine's.
+    fn plan_options(&self, job: &Job, machine: &Machine, simulated: bool) -> Result<PlanOptions, Error> {
+        let capacity_bytes = if simulated { u64::MAX } else { main_memory(machine).capacity_bytes };
         Ok(PlanOptions {
             disk_buffer_bytes: self.disk.staging_bytes(),
             calls_max: calls_beside(capacity_bytes / PLAN_SHARE, job.kept_bytes()),
             listed_max: self.options.listed_max.unwrap_or(listed_max(capacity_bytes)),
             file_offsets_bytes: self.file_offsets_bytes(job)?,
+            simulated,
             ..PlanOptions::default()
         })
     }

@@ -10,7 +10,7 @@ use crate::job::Job;
 use crate::journal::RunJournal;
 use crate::journals::{Journals, journal_paths};
 use crate::merged;
-use crate::names::{part_path, scratch_path, twin_path};
+use crate::names::{directory_of, part_path, scratch_path, twin_path};
 use crate::options::Settings;
 use crate::samples::altered;
 use crate::sides::{Sides, left, overlapping, stored_blocks};
@@ -394,7 +394,10 @@ pub(crate) fn forget(job: &Job, disk: &Disk, settings: &Settings<'_>) -> Result<
     make_way(job, disk, settings, Path::new("."))?;
     journal_paths(job).filter(|path| path.exists()).for_each(|path| disk.remove(&path));
     journal_paths(job).for_each(|path| merged::remove(disk, &path));
-    remove_left(job, disk, Path::new("."), job.arrays().len())
+    // Where a run whose arrays lie on a disk has its folder unless a machine's file says another.
+    let beside = job.files_written().next().map(directory_of);
+    let mut folders = beside.into_iter().chain([Path::new(".")]);
+    folders.try_for_each(|folder| remove_left(job, disk, folder, job.arrays().len()))
 }
 
 /// Removes what a run that was killed before there was anything to be continued has left beside results and in the folder
@@ -463,5 +466,19 @@ mod tests {
         };
         assert!(begin(4), "rows are durable until then");
         assert!(!begin(5), "and are not any more");
+    }
+
+    /// Arrays without a file of their own lie in the folder of the first result: a run in memory has none, and removes what one that
+    /// was killed before anything was durable has left.
+    #[test]
+    fn what_a_killed_run_left_is_removed_by_one_in_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let result = directory.path().join("out");
+        let job = Job::new("rows", two_passes(4)).with_sink(1, Sink::Raw(result.clone()));
+        let left = part_path(&scratch_path(directory.path(), &result, 0));
+        std::fs::write(&left, [0; 64]).unwrap();
+        let disk = Disk::new(multigrain_store::DiskOptions::default()).unwrap();
+        forget(&job, &disk, &Settings::default()).unwrap();
+        assert!(!left.exists());
     }
 }

@@ -116,19 +116,15 @@ impl Runtime {
     /// # Errors
     /// [`Error::Plan`] when it does not fit; [`Error::Machine`] when the machine is refused.
     pub fn plan(&self, job: &Job) -> Result<Planned, Error> {
-        let asked = self.means.asked(job, false, &self.means.options.mapping)?;
-        let plan = asked.plan(job)?;
-        let planned = asked.planned(plan, job);
-        let runs = choose::check_disk_room(&planned.machine, job)
+        let planned = self.plan_simulated(job)?;
+        let runs = choose::check_drivers(&planned.machine)
+            .and_then(|()| choose::check_disk_room(&planned.machine, job))
             .and_then(|()| choose::check_rules(&planned.machine, &planned.plan, job));
         Ok(Planned { refused: runs.err().map(|why| why.to_string()), ..planned })
     }
 
-    /// As [`Runtime::plan`], also for machines with edges that cannot be executed here.
-    ///
-    /// # Errors
-    /// As [`Runtime::plan`].
-    pub fn plan_simulated(&self, job: &Job) -> Result<Planned, Error> {
+    /// As [`Runtime::plan`], without a word on whether it would run.
+    pub(crate) fn plan_simulated(&self, job: &Job) -> Result<Planned, Error> {
         let asked = self.means.asked(job, true, &self.means.options.mapping)?;
         let plan = asked.plan(job)?;
         Ok(asked.planned(plan, job))

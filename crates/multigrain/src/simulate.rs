@@ -1,5 +1,6 @@
 //! Jobs in virtual time.
 
+use crate::choose::not_aligned;
 use crate::error::Error;
 use crate::job::Job;
 use crate::options::Settings;
@@ -60,7 +61,7 @@ impl Runtime {
     /// The machine may have edges that no build can execute: GPUs, clusters.
     ///
     /// # Errors
-    /// As [`Runtime::plan`]; [`Error::Simulation`] when the plan breaks a rule of the machine.
+    /// As [`Runtime::plan`]; [`Error::Request`] when the plan breaks a rule of the machine.
     pub fn simulate(&self, job: &Job, settings: Simulation<'_>) -> Result<Simulated, Error> {
         let Planned { machine, plan, edges, .. } = self.plan_simulated(job)?;
         let go_on = || !settings.abort.is_some_and(Abort::is_raised);
@@ -72,6 +73,7 @@ impl Runtime {
         };
         let report = multigrain_sim::run::run(&plan, &machine, options).map_err(|error| match error {
             RunError::Interrupted => Error::Interrupted { resume: false },
+            RunError::Rule { source, .. } => not_aligned(&machine, job, &source),
             error => Error::Simulation(error),
         })?;
         let tasks = job.program.tasks();

@@ -123,7 +123,7 @@ pub(crate) fn split_with(scope: &Scope, tunables: &Tunables) -> Result<Split, Sp
 
 /// Splits are counted by what their tunables say, and by their shortest list; one that makes so many times as many calls as there may be
 /// makes others each time it is asked.
-pub(crate) const UNCOUNTED: u64 = 8;
+const UNCOUNTED: u64 = 8;
 
 /// A split of one call that makes about as many calls as it was counted to make.
 ///

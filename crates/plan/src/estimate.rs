@@ -10,9 +10,9 @@
 
 use crate::cost::{price, staging_seconds, stolen_fragment_seconds, transfer_seconds, unevenness};
 use crate::facts::{EdgeFacts, TaskRef, fragment_seconds};
-use crate::rules::{Ends, Movable, ends, movable_blocks, quantum};
+use crate::rules::{Ends, Movable, ends, movable_blocks, multiple};
 use multigrain_program::notation::Dimension;
-use multigrain_program::{Access, CallShape, Shape};
+use multigrain_program::{Access, CallShape, Shape, Tunable};
 use smallvec::SmallVec;
 
 /// How many transfers are in a disk's queue.
@@ -35,10 +35,14 @@ struct Parameter {
 
 impl Parameter {
     fn is_cut_by(&self, axis: usize) -> bool {
-        self.dims.iter().any(|dimension| match *dimension {
-            Dimension::Whole => false,
-            Dimension::Axis(a) | Dimension::Window { axis: a, .. } => a == axis,
-        })
+        self.dims.iter().any(|dimension| cuts(dimension, axis))
+    }
+}
+
+fn cuts(dimension: &Dimension, axis: usize) -> bool {
+    match *dimension {
+        Dimension::Whole => false,
+        Dimension::Axis(a) | Dimension::Window { axis: a, .. } => a == axis,
     }
 }
 
@@ -48,7 +52,7 @@ pub(crate) struct Nest<'a> {
     task: &'a TaskRef,
     call: &'a CallShape,
     pub(crate) extents: SmallVec<[u64; 4]>,
-    /// Of what lengths along each axis are multiples: what the task says, in units of rules that are enforced.
+    /// Of what lengths along each axis are multiples: what the task says, and what rules that are enforced do.
     pub(crate) every: SmallVec<[u64; 4]>,
     params: Vec<Parameter>,
 }
@@ -114,9 +118,15 @@ impl<'a> Nest<'a> {
             size_bytes: param.element.size_bytes(),
             access: param.access,
         });
-        let unit = quantum(&facts.edge.rules, &**task);
-        let every = task.tunables(call).iter().map(|axis| axis.multiple.max(1).saturating_mul(unit)).collect();
-        Some(Nest { facts, task, call, extents, every, params: params.collect() })
+        let params: Vec<Parameter> = params.collect();
+        // Rows of a matrix may be any number: where each begins and ends does not depend on it.
+        let is_of_rows = |p: &Parameter, axis| p.dims.len() > 1 && !p.dims[1..].iter().any(|d| cuts(d, axis));
+        let every = |(number, axis): (usize, &Tunable)| {
+            let is_free = params.iter().filter(|p| p.is_cut_by(number)).all(|p| is_of_rows(p, number));
+            if is_free { axis.multiple.max(1) } else { multiple(&facts.edge.rules, &**task, axis.multiple) }
+        };
+        let every = task.tunables(call).iter().enumerate().map(every).collect();
+        Some(Nest { facts, task, call, extents, every, params })
     }
 
     /// Axes that the written parameters lack, along which order is fixed.
@@ -288,7 +298,7 @@ impl<'a> Nest<'a> {
                     let there = self.call.scalars.before(window);
                     let halo = |(start, length): (u64, u64)| {
                         let first: u64 = there + start - reach.0.min(there + start);
-                        (first, (there + start + length + reach.1).min(len) - first)
+                        (first, (there + start + length).saturating_add(reach.1).min(len) - first)
                     };
                     along(axis).into_iter().map(halo).collect()
                 }

@@ -5,9 +5,7 @@
 //! how many bytes would move if nothing but the previous sub-call's blocks stayed). Where there are formulas the best are
 //! refined; the most promising are then planned in earnest, and the cheapest plan decides.
 
-use crate::candidates::{
-    Candidate, UNCOUNTED, as_counted, combinations, finals, in_parallel, spans, split_with, thinned, values,
-};
+use crate::candidates::{Candidate, as_counted, combinations, finals, in_parallel, spans, split_with, thinned, values};
 use crate::cost::{UNEVEN, moving_seconds, staging_seconds, stolen_seconds, transfer_seconds, unevenness};
 use crate::error::{Enough, PlanError};
 use crate::estimate::Nest;
@@ -15,7 +13,7 @@ use crate::facts::{EdgeFacts, TaskRef};
 use crate::formula::{Unfit, by_formula};
 use crate::loops::turns;
 use crate::mapping::Mapping;
-use crate::rules::{Movable, movable, quantum};
+use crate::rules::{Movable, movable, multiple};
 use crate::scope::{Scope, Split};
 use multigrain_machine::{Machine, readable_bytes};
 use multigrain_program::{CallShape, Region, SplitError, Tunable, Tunables};
@@ -48,20 +46,25 @@ pub(crate) fn choose(
     let specs = task.tunables(shape);
     let memory = machine.memory(facts.child).name.clone();
     let fixed = fixed_values(mapping, task, &memory, &specs)?;
-    let (unit, strict) = (quantum(&facts.edge.rules, &**task), facts.edge.rules.strict);
+    let nest = Nest::of(facts, task, shape);
+    let every = |number: usize, spec: &Tunable| match &nest {
+        Some(nest) => nest.every[number],
+        None => multiple(&facts.edge.rules, &**task, spec.multiple),
+    };
     let lists = specs
         .iter()
-        .map(|spec| match fixed.iter().find(|(name, _)| *name == spec.name) {
+        .enumerate()
+        .map(|(number, spec)| match fixed.iter().find(|(name, _)| *name == spec.name) {
             Some(&(_, value)) => vec![value],
             None if task.reduced_axis() == Some(spec.name) => spans(spec),
-            None => values(&Tunable { multiple: spec.multiple.saturating_mul(unit), ..*spec }, specs.len()),
+            None => values(&Tunable { multiple: every(number, spec), ..*spec }, specs.len()),
         })
         .collect();
     let lists = thinned(lists);
     let scope = Scope::of_call(task, shape);
-    if let Some(nest) = Nest::of(facts, task, shape) {
+    if let Some(nest) = &nest {
         let is_mapped = !fixed.is_empty();
-        return by_formula(&nest, &scope, &lists, is_mapped, depth_max, known).map_err(|unfit| match unfit {
+        return by_formula(nest, &scope, &lists, is_mapped, depth_max, known).map_err(|unfit| match unfit {
             Unfit::TooMany(calls) => too_many(machine, facts, task, calls, is_mapped),
             Unfit::Smallest(smallest) => refusal(machine, facts, task, shape, depth_max, &smallest, is_mapped),
         });
@@ -91,17 +94,19 @@ pub(crate) fn choose(
     if task.notation().is_none() {
         as_split(task, shape, &mut numbered)?;
     }
-    numbered.sort_by_key(|(calls, _)| *calls);
-    let longer = numbered.split_off(numbered.partition_point(|(calls, _)| *calls <= facts.calls_max));
-    if let (Some((calls, _)), true) = (longer.first(), numbered.is_empty()) {
-        return Err(too_many(machine, facts, task, *calls, !fixed.is_empty()));
+    let fewest = numbered.iter().map(|(calls, _)| *calls).min();
+    numbered.retain(|(calls, _)| *calls <= facts.calls_max);
+    if let (Some(calls), true) = (fewest, numbered.is_empty()) {
+        return Err(too_many(machine, facts, task, calls, !fixed.is_empty()));
     }
+    numbered.sort_by_key(|(calls, _)| *calls);
     let fits = |candidate: &Candidate| {
         (candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages())
             && candidate.partials <= facts.own_partials_bytes_max
     };
     // Where many calls are needed, each doubling of their number is probed before all of it is looked at; that nothing
     // fits is known only when everything has been looked at.
+    let strict = facts.edge.rules.strict;
     let least: &[Movable] = match strict {
         // Where no blocks obey the rules, the plan is made all the same: whoever proves it names what breaks which.
         true => &[Movable::Aligned, Movable::Skewed, Movable::No],
@@ -143,13 +148,6 @@ pub(crate) fn choose(
         }
         if !strict && numbered.last().is_none_or(|(calls, _)| *calls <= few) {
             break;
-        }
-    }
-    // Smaller blocks, of which there are too many, may be all that is wanting.
-    let known = longer.partition_point(|(calls, _)| *calls <= facts.calls_max.saturating_mul(UNCOUNTED));
-    for (calls, tunables) in longer[..known].iter().step_by(known.div_ceil(PROBES).max(1)) {
-        if look(facts, &scope, tunables.clone(), *calls).is_ok_and(|candidate| fits(&candidate)) {
-            return Err(too_many(machine, facts, task, *calls, !fixed.is_empty()));
         }
     }
     let Some(smallest) = smallest else {

@@ -135,20 +135,15 @@ fn random_programs_are_planned_or_refused() {
     assert!(planned > 20, "{planned} were planned");
 }
 
-/// A product of which the formula tells the cost, (m x k) (k x n), or one whose split is free.
-fn product([m, n, k]: [u64; 3], is_formula: bool) -> Program {
+/// A product of which the formula tells the cost, (m x k) (k x n).
+fn product([m, n, k]: [u64; 3]) -> Program {
     let mut program = Program::new();
     let array = |program: &mut Program, name, dims, role| program.array::<f32, 2>(name, dims, role).unwrap();
     let a = array(&mut program, "a", [m, k], Role::Input);
     let b = array(&mut program, "b", [k, n], Role::Input);
-    let c = array(&mut program, "c", [m, n], if is_formula { Role::Output } else { Role::InOut });
-    if is_formula {
-        let task = program.task(Product);
-        program.call(task, (a.all(), b.all(), c.all()), Scalars::new()).unwrap();
-    } else {
-        let task = program.task(ProductUpdate::<f32>::default());
-        program.call(task, (a.all(), b.all(), c.all()), Scalars::new()).unwrap();
-    }
+    let c = array(&mut program, "c", [m, n], Role::Output);
+    let task = program.task(Product);
+    program.call(task, (a.all(), b.all(), c.all()), Scalars::new()).unwrap();
     program
 }
 
@@ -156,22 +151,29 @@ fn product([m, n, k]: [u64; 3], is_formula: bool) -> Program {
 /// lengths, which begin elsewhere in a unit.
 #[test]
 fn a_formula_keeps_to_the_rules() {
-    let machine = cell(16 << 10, 1 << 10);
-    let rules = edge_rules(&machine);
-    for shape in [[100, 200, 320], [64, 64, 64], [333, 1020, 192], [64, 37, 64], [99, 7, 576], [1, 13, 65]] {
-        let plan = plan(&machine, &product(shape, true), "").unwrap();
-        check(&plan, &rules).unwrap_or_else(|e| panic!("{shape:?}: {e}"));
+    let small =
+        [[100, 200, 320], [64, 64, 64], [333, 1020, 192], [64, 37, 64], [99, 7, 576], [1, 13, 65], [8, 1001, 2]];
+    // In the last, parts of rows would be cheaper: of whole ones there is no room for two of each.
+    let large = [[256, 37, 64], [32, 1001, 10]];
+    for (store_bytes, shapes) in [(16 << 10, &small[..]), (64 << 10, &large[..])] {
+        let machine = cell(store_bytes, 1 << 10);
+        for &shape in shapes {
+            let plan = plan(&machine, &product(shape), "").unwrap();
+            check(&plan, &edge_rules(&machine)).unwrap_or_else(|e| panic!("{shape:?}: {e}"));
+        }
     }
 }
 
-/// A list of calls that is too long is told from blocks that are too large, though longer blocks make a shorter list.
+/// A list of calls that is too long is told from blocks that are too large, though longer blocks make a shorter list. Blocks
+/// are as small along each axis as what the task says and the rules go together.
 #[test]
 fn what_fits_in_too_many_calls_is_no_lack_of_local_memory() {
     let machine = cell(16 << 10, 1 << 10);
-    for is_formula in [true, false] {
-        let options = PlanOptions { calls_max: 1000, ..PlanOptions::default() };
-        let program = product([512; 3], is_formula);
-        let error = Planner::new(&machine, Mapping::default(), options).plan(&program).err().unwrap();
-        assert!(matches!(error, PlanError::TooManyCalls { calls: 1001.., most: 1000, .. }), "{error}");
-    }
+    let options = PlanOptions { calls_max: 1000, ..PlanOptions::default() };
+    let program = product([512; 3]);
+    let error = Planner::new(&machine, Mapping::default(), options).plan(&program).err().unwrap();
+    assert!(matches!(error, PlanError::TooManyCalls { calls: 1001.., most: 1000, .. }), "{error}");
+    // 64 is a multiple of the four elements of a unit.
+    let plan = plan(&machine, &product([64, 64, 512]), "").unwrap();
+    assert!(plan.tunables.iter().any(|tunables| format!("{tunables:?}").contains("64")), "{:?}", plan.tunables);
 }
