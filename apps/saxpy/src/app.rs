@@ -41,6 +41,9 @@ impl Application for Args {
     const LEAF_JOBS: &'static [&'static str] = &["--n 24000000", "--n 64000000"];
 
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
+        if !self.alpha.is_finite() {
+            return Err(Error::Request(format!("--alpha is {} as a float32: give a finite number", self.alpha)));
+        }
         let mut program = Program::new();
         let scalars = Scalars::new().with_f32(self.alpha);
         let isa = Isa::detect();

@@ -136,6 +136,7 @@ fn a_number_of_another_kind_is_told_which_is_needed() {
     refused(&place, "run saxpy --n 1_000", &["such as 1000 "]);
     refused(&place, "run saxpy --n=", &["a whole number is needed"]);
     refused(&place, "run saxpy --n 99999999999999999999", &["too large"]);
+    refused(&place, "run saxpy --n 3 --alpha 1e40", &["--alpha is inf", "finite"]);
     refused(&place, "run saxpy --n 3 --alpha x", &["'x'", "a number is needed, such as 0.5"]);
     refused(&place, "plan saxpy --n 3 --ranks 1e2", &["a whole number is needed", "such as 100 "]);
 }
@@ -342,7 +343,8 @@ fn mappings_that_are_wrong() {
         ("[sgemm.dram]\nm = 0\n", vec!["sgemm.m = 0"]),
         ("[sgemm.dram]\nm = -8\n", vec!["map.toml"]),
         ("[sgemm.dram]\nm = \"8 KiB\"\n", vec!["map.toml", "line 2"]),
-        ("no toml", vec!["map.toml", "line 1"]),
+        ("no toml", vec!["map.toml", "line 1", "such as m = 4096 below [sgemm.dram]"]),
+        ("k = 256\n", vec!["map.toml", "such as m = 4096 below [sgemm.dram]"]),
         ("[sgem.dram]\nm = 512\n", vec!["sgem.dram", "sgemm.dram"]),
         ("[sgemm.dran]\nm = 512\n", vec!["sgemm.dran", "sgemm.dram"]),
         ("[sgemm.dram]\nm = 1024\nn = 1024\nk = 1024\n", vec!["does not fit", "largest tile that fits"]),

@@ -95,7 +95,9 @@ pub enum PlanError {
         known: String,
     },
     /// The mapping file cannot be read.
-    #[error("mapping {file}: {message}")]
+    #[error(
+        "mapping {file}: {message}; a mapping says lengths for a task and a memory, such as m = 4096 below [sgemm.dram]"
+    )]
     MappingFile {
         /// File.
         file: String,
