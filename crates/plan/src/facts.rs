@@ -66,6 +66,12 @@ impl EdgeFacts<'_> {
         arrays.iter().zip(hosts).map(|(a, host)| ArrayDecl { shape: host.unwrap_or(a.shape), ..a.clone() }).collect()
     }
 
+    /// Whether blocks fit, with what is set aside beside them, and so do the partial results of a reduction in the parent memory.
+    pub(crate) fn fits(&self, footprint: u64, reserved: u64, partials: u64) -> bool {
+        (!self.stages() || footprint.saturating_add(reserved) <= self.total_bytes)
+            && partials <= self.own_partials_bytes_max
+    }
+
     pub(crate) fn stages(&self) -> bool {
         !self.edge.driver.views
     }

@@ -38,8 +38,7 @@ impl Looked {
     pub(crate) fn at(nest: &Nest<'_>, loops: SmallVec<[Loop; 6]>) -> Looked {
         let found = nest.estimate(&loops);
         let facts = nest.facts();
-        let blocks = !facts.stages() || found.footprint.saturating_add(found.reserved) <= facts.total_bytes;
-        let fits = blocks && found.partials <= facts.own_partials_bytes_max;
+        let fits = facts.fits(found.footprint, found.reserved, found.partials);
         let calls_max = if nest.may_be_long() { u64::MAX } else { facts.calls_max };
         let movable = nest.movable(&nest.lengths(&loops));
         Looked { loops, price: found.price, bytes: found.bytes, calls: found.calls, calls_max, fits, movable }
@@ -116,10 +115,7 @@ pub(crate) fn by_formula(
             movable: Movable::Aligned,
         }
     };
-    let fits = |c: &Candidate| {
-        (c.footprint.saturating_add(c.reserved) <= facts.total_bytes || !facts.stages())
-            && c.partials <= facts.own_partials_bytes_max
-    };
+    let fits = |c: &Candidate| facts.fits(c.footprint, c.reserved, c.partials);
     // The smallest tile decides whether anything fits: blocks grow with each of their lengths.
     let least: Vec<Loop> = lists.iter().map(|list| list.last().copied().unwrap_or(1)).enumerate().collect();
     // Along the reduced axis it is the other way round: more contributions are more partial results.

@@ -47,7 +47,8 @@ pub(crate) fn movable_blocks<'a>(
 pub(crate) type Ends = SmallVec<[(u64, u64); 5]>;
 
 /// Beginnings and lengths of the first blocks along an axis and of the last. Those between begin in a unit where the second
-/// and the third do.
+/// and the third do. A window that reaches beyond two blocks is cut in more lengths than these: a plan is proved in the end
+/// whatever is told here.
 pub(crate) fn ends(extent: u64, length: u64) -> Ends {
     let length = length.max(1);
     let count = extent.div_ceil(length);

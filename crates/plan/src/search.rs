@@ -100,10 +100,6 @@ pub(crate) fn choose(
         return Err(too_many(machine, facts, task, calls, !fixed.is_empty()));
     }
     numbered.sort_by_key(|(calls, _)| *calls);
-    let fits = |candidate: &Candidate| {
-        (candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages())
-            && candidate.partials <= facts.own_partials_bytes_max
-    };
     // Where many calls are needed, each doubling of their number is probed before all of it is looked at; that nothing
     // fits is known only when everything has been looked at.
     let strict = facts.edge.rules.strict;
@@ -129,7 +125,7 @@ pub(crate) fn choose(
                 let look = |(calls, tunables): &&(u64, Tunables)| look(facts, &scope, tunables.clone(), *calls);
                 for candidate in in_parallel(usize::MAX, &looked_at, look) {
                     let candidate = candidate?;
-                    if fits(&candidate) {
+                    if facts.fits(candidate.footprint, candidate.reserved, candidate.partials) {
                         if candidate.movable >= least {
                             fitting.push(candidate);
                         }
@@ -184,8 +180,7 @@ pub(crate) fn like(
     let scope = Scope::of_call(task, shape);
     let calls = split_with(&scope, &tunables).ok()?.calls.len() as u64;
     let candidate = look(facts, &scope, tunables, calls).ok().filter(|_| calls <= facts.calls_max)?;
-    let fits = candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages();
-    let fits = fits && candidate.partials <= facts.own_partials_bytes_max;
+    let fits = facts.fits(candidate.footprint, candidate.reserved, candidate.partials);
     fits.then(|| finals(facts, &scope, vec![candidate], depth_max)).flatten()
 }
 
