@@ -26,7 +26,7 @@ const NEAR: f64 = 1.1;
 pub(crate) const LEANEST: usize = 4;
 
 /// The most sub-calls that are planned to choose among candidates.
-const CALLS_PLANNED_MAX: f64 = 65536.0;
+const CALLS_PLANNED_MAX: u64 = 1 << 16;
 
 /// Prices and bytes this close are equal; then smaller blocks are better, whose transfers overlap more evenly.
 const EQUAL: f64 = 1.01;
@@ -153,10 +153,11 @@ pub(crate) fn finals(
     };
     let seconds = fitting.first().map_or(0.0, |best| best.guess);
     let calls_planned = if facts.children > 1 { CALLS_PLANNED_PLACED } else { CALLS_PLANNED };
-    let calls_planned = calls_planned.max((calls_planned as f64 * seconds).min(CALLS_PLANNED_MAX) as u64);
+    let calls_planned = calls_planned.max((calls_planned as f64 * seconds).min(CALLS_PLANNED_MAX as f64) as u64);
     let mut calls = 0;
     let few = fitting.iter().enumerate().take_while(|(number, candidate)| {
-        let goes_on = *number < FINALISTS_MIN || (*number < FINALISTS && calls < calls_planned);
+        let (least, most) = if calls < CALLS_PLANNED_MAX { (FINALISTS_MIN, FINALISTS) } else { (1, 1) };
+        let goes_on = *number < least || (*number < most && calls < calls_planned);
         calls += candidate.calls;
         goes_on
     });
@@ -174,7 +175,7 @@ pub(crate) fn finals(
         planned.extend(rest.find_map(|candidate| Some((plan(&candidate, false)?, candidate))));
     }
     planned.sort_by(|a, b| a.0.0.total_cmp(&b.0.0));
-    if facts.stages() {
+    if facts.stages() && planned.len() > 1 {
         let near = planned.first()?.0.0 * NEAR;
         planned.retain(|(found, _)| found.0 <= near);
         // The cheapest, and of the others those that move least.
@@ -187,7 +188,7 @@ pub(crate) fn finals(
             calls += candidate.calls;
             calls <= calls_planned
         });
-        let affordable = affordable.count().max(THOROUGH_MIN);
+        let affordable = affordable.count().max(if calls < CALLS_PLANNED_MAX { THOROUGH_MIN } else { 1 });
         planned.truncate(affordable);
         let workers = at_once(longest(&mut planned.iter().map(|(_, candidate)| candidate)));
         let thorough = in_parallel(workers, &planned, |(_, candidate)| plan(candidate, true));

@@ -89,6 +89,8 @@ struct Walk<'a> {
     plan: ChildPlan,
     transfers: u32,
     awaited: Vec<bool>,
+    /// All before this one have been awaited.
+    awaited_to: u32,
     /// Last store of each block.
     stored_by: FxHashMap<u32, u32>,
     /// Stores that may still be under way: transfer, block, position of the call after which they were issued.
@@ -149,6 +151,7 @@ pub(crate) fn stage(
         plan: ChildPlan::default(),
         transfers: 0,
         awaited: Vec::new(),
+        awaited_to: 0,
         stored_by: FxHashMap::default(),
         storing: Vec::new(),
         now: 0,
@@ -187,9 +190,7 @@ impl Walk<'_> {
             self.prepare_to(&mut ready, whole);
             self.execute(position);
         }
-        for transfer in 0..self.transfers {
-            self.wait_for(transfer);
-        }
+        (self.awaited_to..self.transfers).for_each(|transfer| self.wait_for(transfer));
         Ok(())
     }
 
@@ -367,7 +368,8 @@ impl Walk<'_> {
             self.leave(block, next != NEVER && self.reads_at(next, block));
         }
         // Stores that are under way would leave it in pieces, of which a block may take the middle.
-        (0..self.transfers).for_each(|transfer| self.wait_for(transfer));
+        (self.awaited_to..self.transfers).for_each(|transfer| self.wait_for(transfer));
+        self.awaited_to = self.transfers;
     }
 
     /// Next use of a block after a position at which it was used.

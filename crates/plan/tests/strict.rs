@@ -4,9 +4,9 @@ mod support;
 
 use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 use multigrain_plan::check::{Problem, check, edge_rules};
-use multigrain_plan::testing::{ProductUpdate, Scale, random_program};
+use multigrain_plan::testing::{ProductUpdate, Scale, Windows, random_program};
 use multigrain_plan::{Mapping, PlanError, PlanOptions, Planner};
-use multigrain_program::{Program, Role, Scalars};
+use multigrain_program::{ElementType, Program, Role, Scalars};
 use support::Product;
 
 /// Main memory above two local stores with the Cell's rules.
@@ -164,8 +164,7 @@ fn a_formula_keeps_to_the_rules() {
     }
 }
 
-/// A list of calls that is too long is told from blocks that are too large, though longer blocks make a shorter list. Blocks
-/// are as small along each axis as what the task says and the rules go together.
+/// A list of calls that is too long is told from blocks that are too large, though longer blocks make a shorter list.
 #[test]
 fn what_fits_in_too_many_calls_is_no_lack_of_local_memory() {
     let machine = cell(16 << 10, 1 << 10);
@@ -173,7 +172,32 @@ fn what_fits_in_too_many_calls_is_no_lack_of_local_memory() {
     let program = product([512; 3]);
     let error = Planner::new(&machine, Mapping::default(), options).plan(&program).err().unwrap();
     assert!(matches!(error, PlanError::TooManyCalls { calls: 1001.., most: 1000, .. }), "{error}");
-    // 64 is a multiple of the four elements of a unit.
+}
+
+/// 64 is a multiple of the four elements of a unit: blocks of as many are found where there is no room for more.
+#[test]
+fn blocks_are_as_small_as_a_common_multiple_of_what_the_task_says_and_the_rules() {
+    let machine = cell(4 << 10, 0);
     let plan = plan(&machine, &product([64, 64, 512]), "").unwrap();
-    assert!(plan.tunables.iter().any(|tunables| format!("{tunables:?}").contains("64")), "{:?}", plan.tunables);
+    check(&plan, &edge_rules(&machine)).unwrap();
+    let k = plan.tunables.iter().flat_map(|(_, lengths)| lengths).find(|(axis, _)| *axis == "k");
+    assert_eq!(k.map(|&(_, length)| length), Some(64), "{:?}", plan.tunables);
+}
+
+/// Where a block begins with what is before it, it is known that it begins within a unit: whole rows are moved, though blocks
+/// of parts of rows would have less around them.
+#[test]
+fn halos_keep_to_the_rules() {
+    let machine = cell(24 << 10, 0);
+    for (columns, along) in [(128, (1, 1)), (100, (1, 0)), (96, (3, 2)), (128, (2, 2))] {
+        let mut program = Program::new();
+        let task = program.task(Windows { reach: vec![(3, 3), along], by: Some(vec![(0, 0); 2]), scratch: false });
+        let dims = multigrain_program::Shape::new(&[90, columns]);
+        let mut array = |name, role| program.any_array(name, ElementType::U64, dims, role).unwrap();
+        let (u, by) = (array("u", Role::Input), array("by", Role::Input));
+        let out = array("out", Role::Output);
+        program.any_call(task, &[u.all(), by.all(), out.all()], Scalars::new().with_u64(1)).unwrap();
+        let plan = plan(&machine, &program, "").unwrap();
+        check(&plan, &edge_rules(&machine)).unwrap_or_else(|e| panic!("{columns} columns, {along:?}: {e}"));
+    }
 }
