@@ -110,10 +110,13 @@ fn what_does_not_fit_is_told_in_words_of_the_request() {
         "plan sgemm --n 4000 --machine ps3",
         &["sgemm is split into", "calls for memory spe", "give dram at least"],
     );
-    // Rows of which no blocks are aligned: in one word, whether it is to be run or simulated.
-    for request in ["run sgemm --n 1001 --machine ps3", "sim sgemm --n 1001 --machine ps3"] {
-        refused(&place, request, &["transfers have to be aligned", "choose lengths that are multiples"]);
+    // Rows of which no blocks are aligned: in one word, whether it is to be run, simulated or proved.
+    let odd = "sgemm --n 1001 --machine ps3";
+    for request in [format!("run {odd}"), format!("sim {odd}"), format!("plan {odd} --verify")] {
+        refused(&place, &request, &["transfers have to be aligned", "choose lengths that are multiples"]);
     }
+    let planned = place.run(&format!("plan {odd}"));
+    assert!(planned.stdout.contains("would be refused: sgemm cannot run on machine ps3"), "{}", planned.stdout);
     let request = "plan hmmer --n 10 --m 3000 --machine disk+ps3 --memory 100KiB";
     refused(&place, request, &["give dram at least", "and even then hmmer's task filter", "give spe at least"]);
 }

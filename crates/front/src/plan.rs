@@ -21,9 +21,12 @@ pub(crate) fn plan(args: &PlanArgs, request: &Request) -> Result<(), Failure> {
     let verified = match args.verify {
         true => {
             let rules = edge_rules(&planned.machine);
-            // Every plan is made to pass: one that does not is a fault of the planner.
-            let proof = check(&planned.plan, &rules);
-            Some(proof.map_err(|e| Failure::Run(format!("internal error: the plan is wrong: {e}")))?)
+            let proof = check(&planned.plan, &rules).map_err(|why| match &planned.refused {
+                Some(refused) if rules.iter().any(|rules| rules.strict) => Failure::Request(refused.clone()),
+                // Every other plan is made to pass: one that does not is a fault of the planner.
+                _ => Failure::Run(format!("internal error: the plan is wrong: {why}")),
+            });
+            Some(proof?)
         }
         false => None,
     };

@@ -117,9 +117,9 @@ impl Runtime {
     /// [`Error::Plan`] when it does not fit; [`Error::Machine`] when the machine is refused.
     pub fn plan(&self, job: &Job) -> Result<Planned, Error> {
         let planned = self.plan_simulated(job)?;
-        let runs = choose::check_drivers(&planned.machine)
-            .and_then(|()| choose::check_disk_room(&planned.machine, job))
-            .and_then(|()| choose::check_rules(&planned.machine, &planned.plan, job));
+        let runs = choose::check_rules(&planned.machine, &planned.plan, job)
+            .and_then(|()| choose::check_drivers(&planned.machine))
+            .and_then(|()| choose::check_disk_room(&planned.machine, job));
         Ok(Planned { refused: runs.err().map(|why| why.to_string()), ..planned })
     }
 
