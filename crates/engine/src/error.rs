@@ -1,6 +1,7 @@
 //! Why a run ended before its time.
 
 use multigrain_driver::StoreError;
+use multigrain_kernel::KernelError;
 use multigrain_plan::{Plan, Slot};
 use multigrain_team::collective::CollectiveError;
 use multigrain_trace::TraceError;
@@ -60,6 +61,9 @@ pub enum EngineError {
     /// The trace of the run cannot be written.
     #[error(transparent)]
     Trace(TraceError),
+    /// The operating system cannot be observed.
+    #[error(transparent)]
+    Kernel(KernelError),
     /// The machine's root has not a child for each rank.
     #[error("{ranks} ranks cannot execute the plan of a machine whose root has {children} children of one kind")]
     Ranks {

@@ -7,6 +7,7 @@ use crate::meetings::Meetings;
 use crate::memory::{Memories, Part};
 use crate::ranks::OnRanks;
 use multigrain_driver::ranks::{Progress, Ranks};
+use multigrain_kernel::Watch;
 use multigrain_machine::Machine;
 use multigrain_plan::names::Names;
 use multigrain_plan::{Body, Plan};
@@ -24,6 +25,8 @@ pub struct RunOptions<'a, 'l> {
     pub mode: Mode,
     /// Takes every record, whatever the mode, also where the run fails; the caller publishes it.
     pub spill: Option<&'a Arc<Spill>>,
+    /// The trace that goes to a file also has what the operating system did with the workers.
+    pub kernel: bool,
     /// What is run, for the trace.
     pub program: &'a str,
     /// Names of tasks that are no part of the plan: work on the results, which the caller may add to the trace.
@@ -154,8 +157,13 @@ fn run_placed(
     };
     let timed = options.mode != Mode::Off || full;
     let tick = || if timed { multigrain_trace::now() } else { Tick::default() };
+    let watch = match options.spill.filter(|_| options.kernel) {
+        Some(spill) => Some(observe(team, workers, spill)?),
+        None => None,
+    };
     let header = interpreter.names.as_ref().map(|names| {
         let mut header = names.header(ClockInfo::measured());
+        header.kernel = watch.as_ref().map(|watch| watch.info().clone());
         header.tasks.extend(options.afterwards.iter().map(ToString::to_string));
         if ranks > 1 {
             let name = |worker| format!("rank {} worker {}", worker / workers, worker % workers);
@@ -178,6 +186,7 @@ fn run_placed(
     let (begin, first) = (Instant::now(), tick());
     let done = interpreter.execute(plan, 0, 0, places);
     let (elapsed, last) = (begin.elapsed(), tick());
+    let observed = watch.map(Watch::end).unwrap_or_default();
     let (mut recorders, tables, fault) = interpreter.finish();
     // Those of other ranks are theirs to tell.
     let sums = |worker: usize| match recorders.get(worker.wrapping_sub(first_worker)) {
@@ -190,6 +199,7 @@ fn run_placed(
         elapsed_ns: elapsed.as_nanos() as u64,
         dropped: recorders.iter().map(Recorder::dropped).sum(),
         totals: (0..machine.workers()).map(sums).collect(),
+        observed,
     };
     let end = tables.is_some().then(end);
     // Whatever happened: the trace of a run that has failed may say why.
@@ -220,6 +230,14 @@ fn run_placed(
         _ => None,
     };
     Ok(Report { seconds, breakdown, trace })
+}
+
+/// Begins to observe the workers' threads; what is seen goes to the trace.
+fn observe(team: &Team, workers: usize, spill: &Arc<Spill>) -> Result<Watch, EngineError> {
+    let mut threads = team.threads();
+    threads.truncate(workers);
+    let spill = Arc::clone(spill);
+    Watch::begin(threads, Box::new(move |full| spill.exchange(full))).map_err(EngineError::Kernel)
 }
 
 /// Whether executing the plan, or one below it, takes more than the worker that begins.

@@ -40,6 +40,7 @@ fn execute(machine: &Machine, plan: &Plan, memory: &mut [Vec<u64>]) -> Result<()
         abort: &Abort::new(),
         mode: Mode::Off,
         spill: None,
+        kernel: false,
         program: "test",
         afterwards: &[],
         ranks: None,

@@ -50,6 +50,10 @@ pub(crate) struct RunArgs {
     /// Records every leaf, wait and transfer into this file, for the command `trace`
     #[arg(long, value_name = "FILE", global = true, help_heading = COMMON)]
     pub(crate) trace: Option<PathBuf>,
+    /// Adds to the trace what the operating system did with the workers: when others were put before them, and who, as far as
+    /// the system lets it be known
+    #[arg(long, global = true, help_heading = COMMON, requires = "trace")]
+    pub(crate) kernel: bool,
 }
 
 /// What a run would move and need, without running it

@@ -5,6 +5,7 @@ use crate::args::RunArgs;
 use crate::report::{Afterwards, Finished};
 use crate::{json, report};
 use multigrain::app::Checked;
+use multigrain::rooms::kernel;
 use multigrain::rooms::trace::{Spill, Trace};
 use multigrain::{Job, Progress, Runtime, Settings, is_beside, whole};
 use multigrain_console::Bar;
@@ -26,9 +27,14 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
         None => path.clone(),
     });
     trace.as_deref().map(check_trace_target).transpose()?;
+    check_kernel(args, ranks.is_some())?;
     let interrupt = Interrupt::install()?;
     let mut app = request.prepare(&runtime)?;
     app.job = args.common.with_files_read(app.job);
+    if args.kernel {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        app.job = app.job.with_kept_bytes(kernel::memory_bytes(runtime.workers()?, processors));
+    }
     trace.as_deref().map(|path| check_trace(path, &app.job)).transpose()?;
     let spill = trace.as_deref().map(Spill::create).transpose().map_err(|e| Failure::Request(e.to_string()))?;
     let bar = match ranks {
@@ -46,6 +52,7 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
         discard: args.discard,
         full_trace: false,
         trace: spill.clone(),
+        kernel: args.kernel,
         abort: Some(&interrupt.abort),
         on_start: Some(&begin),
         journal_interval: args.journal_interval,
@@ -57,6 +64,7 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
         (Ok(outcome), _) => outcome,
         (Err(error), Some(spill)) => {
             // Of a run that has not begun there is no trace, and of one of several ranks that of the first.
+            tell_observed(spill);
             if is_first && spill.publish().is_ok() {
                 say(&format!("the trace up to here is in {}", spill.path().display()));
             }
@@ -88,6 +96,7 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
         None => None,
     };
     if let Some(spill) = &spill {
+        tell_observed(spill);
         spill.publish().map_err(|e| {
             say("the run is done and its results are complete");
             Failure::Run(e.to_string())
@@ -136,6 +145,30 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
 /// Refuses what several ranks cannot do together.
 pub(crate) fn alone() -> Result<(), Failure> {
     Err(Failure::Request("ranks run applications together, and do nothing else: start this without mpirun".into()))
+}
+
+/// Refuses, before any work, to observe where that cannot be.
+fn check_kernel(args: &RunArgs, on_ranks: bool) -> Result<(), Failure> {
+    match args.kernel {
+        true if on_ranks => Err(Failure::Request(
+            "--kernel observes the workers of one process, and ranks are several: leave it out, or run without mpirun"
+                .into(),
+        )),
+        true => kernel::check().map_err(|e| Failure::Request(e.to_string())),
+        false => Ok(()),
+    }
+}
+
+/// Says by what the operating system was observed, if it was.
+fn tell_observed(spill: &Spill) {
+    let Some((info, observed)) = spill.observed() else { return };
+    say(&format!("--kernel: {}", info.source));
+    for refused in &info.refused {
+        say(&format!("--kernel could tell more: {refused}"));
+    }
+    if observed.lost > 0 {
+        say(&format!("--kernel: {} events found no room and are missing from the trace", observed.lost));
+    }
 }
 
 /// Refuses, before any work, a file that no trace can or may be written to.

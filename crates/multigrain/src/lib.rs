@@ -108,6 +108,7 @@ struct Guide;
 /// The rooms below, for those who need more than the facade.
 pub mod rooms {
     pub use multigrain_engine as engine;
+    pub use multigrain_kernel as kernel;
     pub use multigrain_machine as machine;
     pub use multigrain_plan as plan;
     pub use multigrain_program as program;

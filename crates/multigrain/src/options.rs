@@ -64,6 +64,8 @@ pub struct Settings<'a> {
     pub full_trace: bool,
     /// Takes these records as the run goes on; the outcome has none then. The caller publishes the file.
     pub trace: Option<Arc<Spill>>,
+    /// What the operating system did with the workers is recorded there as well, if it goes to a file.
+    pub kernel: bool,
     /// Ends the run early when raised; looked at from the moment on that `on_start` tells.
     pub abort: Option<&'a Abort>,
     /// Called once when the plan is made, before any file is.

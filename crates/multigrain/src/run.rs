@@ -54,6 +54,7 @@ impl Run<'_> {
             abort: self.abort,
             mode: self.mode,
             spill: self.settings.trace.as_ref(),
+            kernel: self.settings.kernel,
             program: &self.job.app,
             afterwards: &self.job.afterwards,
             ranks: self.means.options.ranks.as_deref(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[&[&str]] = &[
     &["whole", "schedule", "macro", "simd"],
     &["machine", "trace", "program"],
-    &["plan", "store", "team"],
+    &["plan", "store", "team", "kernel"],
     &["driver"],
     &["engine", "sim"],
     &["multigrain"],

@@ -121,12 +121,11 @@ pub fn run(plan: &Plan, machine: &Machine, options: RunOptions<'_>) -> Result<Re
     let mut trace = None;
     if let (Some(header), Some(names)) = (header, names) {
         let end = End {
-            start: 0,
             tick: last.ps(),
-            // The rate of the header is exact.
-            elapsed_ns: 0,
             dropped: recorders.iter().map(Recorder::dropped).sum(),
             totals: recorders.iter().map(|r| r.totals().clone()).collect(),
+            // It starts at 0, and the rate of the header is exact.
+            ..End::default()
         };
         match options.spill {
             Some(spill) => {

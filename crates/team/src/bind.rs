@@ -29,6 +29,11 @@ mod system {
     pub(crate) fn restore(mask: &Mask) -> bool {
         sched_setaffinity(None, mask).is_ok()
     }
+
+    /// The number that the system has for the calling thread.
+    pub(crate) fn thread() -> u32 {
+        rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+    }
 }
 
 #[cfg(not(all(target_os = "linux", not(any(loom, miri)))))]
@@ -52,9 +57,13 @@ mod system {
     pub(crate) fn restore(_: &Mask) -> bool {
         false
     }
+
+    pub(crate) fn thread() -> u32 {
+        0
+    }
 }
 
-pub(crate) use system::to;
+pub(crate) use system::{thread, to};
 
 /// The processors that the calling thread may use, in ascending order; empty if the system does not say.
 pub(crate) fn allowed() -> Vec<usize> {

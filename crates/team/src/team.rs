@@ -115,6 +115,15 @@ impl Team {
         self.processor.is_some() && self.shared.bound.load(Ordering::Relaxed) == self.threads.len()
     }
 
+    /// The number that the operating system has for each worker's thread, for whoever observes them from outside: worker 0 is the
+    /// calling thread, which leads all. 0 where the system tells none.
+    pub fn threads(&self) -> Vec<u32> {
+        let threads: Vec<Mutex<u32>> = (0..self.workers()).map(|_| Mutex::new(0)).collect();
+        // Nothing in it can panic.
+        let _ = self.fork(0..self.workers(), &|worker| *lock(&threads[worker]) = bind::thread());
+        threads.iter().map(|thread| *lock(thread)).collect()
+    }
+
     /// Whether the calling thread acts as one of the team's workers now.
     pub fn is_here(&self) -> bool {
         place::current().team == self.shared.crew().team

@@ -2,13 +2,17 @@
 //! what its longest stalls waited for. All of it is computed from the records alone, so it holds for simulated runs as
 //! well.
 
+mod aside;
 mod cause;
+mod kernel;
 mod path;
 mod stalls;
 mod timeline;
 mod workers;
 
+pub use aside::Aside;
 pub use cause::{Cause, Explanation, StallTransfer};
+pub use kernel::KernelTimes;
 pub use path::{Path, Step, StepKind};
 pub use stalls::Stall;
 pub use timeline::{EdgeBusy, Moved, Span, Timeline};
@@ -32,6 +36,8 @@ pub struct Analysis {
     pub edges: Vec<EdgeShare>,
     /// Leaf calls.
     pub leaves: u64,
+    /// What the operating system did with each worker; empty where it was not observed.
+    pub kernel: Vec<KernelTimes>,
 }
 
 impl Analysis {
@@ -60,6 +66,7 @@ impl Analysis {
             path: Path::of(&timeline),
             stalls: stalls::longest(&timeline, stalls_max),
             edges: workers::edges(&timeline),
+            kernel: kernel::of(&timeline),
             leaves: trace.records.iter().filter(|r| r.kind == crate::Kind::Leaf).count() as u64,
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::format::VERSION;
+use crate::format::{VERSION, VERSION_READ};
 
 /// Why a trace could not be read or written.
 #[derive(Debug, Error)]
@@ -52,7 +52,7 @@ pub enum TraceError {
     },
     /// Written by another version.
     #[error(
-        "the trace has version {found}, this program reads version {VERSION}; read it with the program that wrote it, or write it again"
+        "the trace has version {found}, this program reads versions {VERSION_READ} to {VERSION}; read it with the program that wrote it, or write it again"
     )]
     Version {
         /// The version that was found.

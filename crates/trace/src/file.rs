@@ -86,6 +86,11 @@ impl Trace {
         Some(crate::header::BlockName(&self.header, slot).to_string())
     }
 
+    /// Another thread that had to do with workers, in words; `others` for one that is not known.
+    pub fn other(&self, other: u32) -> String {
+        self.end.observed.name(Some(other))
+    }
+
     /// Refuses, before any work, a file that no trace may be written to: what [`multigrain_whole::check_target`] refuses, and
     /// one that holds something other than a trace, which was hardly meant.
     ///

@@ -1,9 +1,12 @@
 //! What a trace file is made of.
 
+use crate::observed::Observed;
 use crate::totals::Totals;
 
 pub(crate) const MAGIC: [u8; 7] = *b"MGTRACE";
-pub(crate) const VERSION: u8 = 2;
+pub(crate) const VERSION: u8 = 3;
+/// The oldest version that is read: it has neither what the operating system did nor its kinds of records.
+pub(crate) const VERSION_READ: u8 = 2;
 /// Longest payload of a section; writers cut longer tables into several.
 pub(crate) const PAYLOAD_BYTES_MAX: u64 = 64 << 20;
 /// About how long a section of a table becomes before the next is begun.
@@ -18,12 +21,13 @@ pub(crate) enum Tag {
     Slot,
     Uses,
     Recs,
+    Krnl,
     Sums,
     Done,
 }
 
 impl Tag {
-    pub(crate) const ALL: [Tag; 6] = [Tag::Head, Tag::Slot, Tag::Uses, Tag::Recs, Tag::Sums, Tag::Done];
+    pub(crate) const ALL: [Tag; 7] = [Tag::Head, Tag::Slot, Tag::Uses, Tag::Recs, Tag::Krnl, Tag::Sums, Tag::Done];
 
     pub(crate) fn bytes(self) -> [u8; 4] {
         match self {
@@ -31,6 +35,7 @@ impl Tag {
             Tag::Slot => *b"SLOT",
             Tag::Uses => *b"USES",
             Tag::Recs => *b"RECS",
+            Tag::Krnl => *b"KRNL",
             Tag::Sums => *b"SUMS",
             Tag::Done => *b"DONE",
         }
@@ -42,6 +47,7 @@ impl Tag {
             Tag::Slot => "the table of blocks",
             Tag::Uses => "the table of uses",
             Tag::Recs => "the records",
+            Tag::Krnl => "the names of other threads",
             Tag::Sums => "the sums",
             Tag::Done => "the end",
         }
@@ -61,6 +67,8 @@ pub struct End {
     pub dropped: u64,
     /// Sums of each worker, which include dropped records. May be empty.
     pub totals: Vec<Totals>,
+    /// What is told of the operating system at the end, if it was observed.
+    pub observed: Observed,
 }
 
 impl End {

@@ -32,6 +32,7 @@ mod error;
 mod file;
 mod format;
 mod header;
+mod observed;
 mod part;
 mod record;
 mod recorder;
@@ -46,9 +47,11 @@ pub use error::TraceError;
 pub use file::{Trace, rate};
 pub use format::End;
 pub use header::{ArrayInfo, ClockInfo, EdgeInfo, Header, PlanInfo, SlotInfo, Use};
+pub use observed::{KernelInfo, KernelSource, Observed, Other};
 pub use part::{Part, Shift};
 pub use record::{
     Activity, BARRIER_SIGNAL, Decided, Flow, Idleness, Kind, NO_INDEX, NO_SUBJECT, NO_TRANSFER, RECORD_BYTES, Record,
+    Taken,
 };
 pub use recorder::{Mode, Recorder};
 pub use spill::Spill;

@@ -5,9 +5,9 @@
 //! | 0 | 64 | start, in ticks |
 //! | 8 | 64 | end, in ticks |
 //! | 16 | 32 | number: of the call, the transfer, the signal |
-//! | 20 | 32 | subject: the plan of a call, the block of a transfer, the worker that a wait depends on |
+//! | 20 | 32 | subject: the plan of a call, the block of a transfer, the worker that a wait depends on, another thread |
 //! | 24 | 32 | worker |
-//! | 28 | 16 | index: the task of a call, the edge of everything else; FFFFh for none |
+//! | 28 | 16 | index: the task of a call, the edge of everything else that a worker records; FFFFh for none |
 //! | 30 | 8 | kind |
 //! | 31 | 8 | detail: the direction of a transfer, the cause of an idle time, the activity of overhead, the reason of a decision |
 //!
@@ -62,11 +62,33 @@ pub enum Kind {
     /// task, the subject the strand in bits 0 to 23 and the number of workers it starts on in bits 24 to 31 (0 if it
     /// waits, 255 also for more), the detail the reason, an index into the header's.
     Decision = 10,
+    /// The operating system did not let a worker's thread run (a thread that is observed by `--kernel`). The detail is a
+    /// [`Taken`], the subject who had its processor (longest of all, if it was preempted), an index into
+    /// [`Observed::others`](crate::Observed), the number the processor.
+    Away = 11,
+    /// The end of such a time, in which the thread had been woken and was not given a processor yet. The subject is who had
+    /// that processor before, the number who woke it, the detail 1 if an interrupt did, in whose middle that one was.
+    Ready = 12,
+    /// A worker's thread went on on another processor (a moment), which is the number; the subject is the one before.
+    Migration = 13,
+    /// Pages that a worker's thread touched and that had no memory yet: the number says how many in this interval, the
+    /// detail is 1 if they had to be read from a disk.
+    Faults = 14,
+    /// What the operating system did with a worker's thread in an interval, where only sums are known: the number says how
+    /// often others were put before it, the index how often it waited by itself (65535 also for more), the subject how many
+    /// microseconds it could have run and had no processor.
+    Held = 15,
+    /// A request to a disk while the run went on, whoever's, from its issue to its completion: the number is its length in
+    /// units of 512 bytes, the subject who issued it, the detail 1 if it wrote. The worker is that one, or the first.
+    Request = 16,
 }
 
 impl Kind {
     /// How many kinds there are.
-    pub const COUNT: usize = 11;
+    pub const COUNT: usize = 17;
+
+    /// How many of them workers record themselves, and sum up: the first. The others are what the operating system did.
+    pub const SUMMED: usize = 11;
 
     /// Every kind, in the order of its number.
     pub const ALL: [Kind; Kind::COUNT] = [
@@ -81,6 +103,12 @@ impl Kind {
         Kind::Call,
         Kind::Signal,
         Kind::Decision,
+        Kind::Away,
+        Kind::Ready,
+        Kind::Migration,
+        Kind::Faults,
+        Kind::Held,
+        Kind::Request,
     ];
 
     /// The kind with this number, if there is one.
@@ -108,6 +136,12 @@ impl Kind {
             Kind::Call => "call",
             Kind::Signal => "signal",
             Kind::Decision => "decision",
+            Kind::Away => "away",
+            Kind::Ready => "ready",
+            Kind::Migration => "migration",
+            Kind::Faults => "page faults",
+            Kind::Held => "held",
+            Kind::Request => "disk request",
         }
     }
 }
@@ -171,6 +205,25 @@ impl Idleness {
     }
 }
 
+/// The detail of a time in which a worker's thread did not run: why it did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Taken {
+    /// It could have gone on, and another was put before it.
+    Preempted = 0,
+    /// It waited by itself, until it was woken.
+    Blocked = 1,
+    /// Nobody saw why: observation began later.
+    Unseen = 2,
+}
+
+impl Taken {
+    /// The reason with this number; unknown numbers are not seen.
+    pub fn of(detail: u8) -> Taken {
+        [Taken::Preempted, Taken::Blocked].get(usize::from(detail)).copied().unwrap_or(Taken::Unseen)
+    }
+}
+
 /// The detail of overhead: what the runtime did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -211,7 +264,7 @@ pub struct Record {
     pub end: u64,
     /// The call, the transfer, the signal.
     pub number: u32,
-    /// The plan of a call, the slot of a transfer, the worker that a wait depends on, or [`NO_SUBJECT`].
+    /// The plan of a call, the slot of a transfer, the worker that a wait depends on, another thread, or [`NO_SUBJECT`].
     pub subject: u32,
     /// The worker whose time it is.
     pub worker: u32,

@@ -18,6 +18,7 @@ use crate::error::TraceError;
 use crate::file::{self, Section};
 use crate::format::End;
 use crate::header::{Header, SlotInfo, Use};
+use crate::observed::{KernelInfo, Observed};
 use crate::part::Part;
 use crate::record::Record;
 use crate::totals::Totals;
@@ -65,6 +66,8 @@ pub struct Spill {
     holder: Mutex<Holder>,
     /// Names of tasks, by number.
     tasks: Mutex<Vec<String>>,
+    /// How the operating system is observed, if it is.
+    kernel: Mutex<Option<KernelInfo>>,
     /// Once the run is over: how it ended, with what was done after it.
     end: Mutex<Option<End>>,
     /// What other processes have recorded of the same run.
@@ -100,6 +103,7 @@ impl Spill {
             sender,
             holder: Mutex::new(Holder::Thread(thread)),
             tasks: Mutex::default(),
+            kernel: Mutex::default(),
             end: Mutex::default(),
             parts: Mutex::default(),
         }))
@@ -117,11 +121,13 @@ impl Spill {
     pub fn begin(&self, header: &Header, slots: &[SlotInfo], uses: &[Use]) -> Result<(), TraceError> {
         self.tell(Message::Bytes(file::names(header, slots, uses)?));
         lock(&self.tasks).clone_from(&header.tasks);
+        lock(&self.kernel).clone_from(&header.kernel);
         Ok(())
     }
 
-    /// Takes a full chunk and gives an empty one.
-    pub(crate) fn exchange(&self, full: Vec<Record>) -> Vec<Record> {
+    /// Takes a chunk of up to 4096 records and gives an empty one with room for as many. Where the file is slower than records
+    /// are made, those are dropped, and counted.
+    pub fn exchange(&self, full: Vec<Record>) -> Vec<Record> {
         if full.capacity() == 0 {
             return self.empty().unwrap_or_else(|| Vec::with_capacity(CHUNK_RECORDS));
         }
@@ -169,6 +175,13 @@ impl Spill {
     pub fn task(&self, name: &str) -> Option<u16> {
         let number = lock(&self.tasks).iter().position(|task| task == name)?;
         u16::try_from(number).ok()
+    }
+
+    /// How the operating system was observed, and what was found, once the run is over and until the trace is published; `None`
+    /// if it was not.
+    pub fn observed(&self) -> Option<(KernelInfo, Observed)> {
+        let info = lock(&self.kernel).clone()?;
+        Some((info, lock(&self.end).as_ref()?.observed.clone()))
     }
 
     /// How many edges a worker's sums have, once the run is over and if it had this worker.

@@ -12,11 +12,11 @@ pub struct Sum {
     pub ticks: u64,
 }
 
-/// Sums by kind and edge. Intervals with an index that is no edge share one further column.
+/// Sums by kind and edge, of what workers record themselves ([`Kind::SUMMED`]). Intervals with an index that is no edge share one further column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Totals {
     edges: usize,
-    /// Row-major, `Kind::COUNT` rows of `edges + 1`.
+    /// Row-major, `Kind::SUMMED` rows of `edges + 1`.
     sums: Box<[Sum]>,
 }
 
@@ -24,7 +24,7 @@ impl Totals {
     /// Zero sums for a machine with `edges` edges (at most 65535 are told apart).
     pub fn new(edges: usize) -> Totals {
         let edges = edges.min(usize::from(u16::MAX));
-        Totals { edges, sums: vec![Sum::default(); Kind::COUNT * (edges + 1)].into_boxed_slice() }
+        Totals { edges, sums: vec![Sum::default(); Kind::SUMMED * (edges + 1)].into_boxed_slice() }
     }
 
     /// The number of edges that are told apart.
@@ -58,7 +58,8 @@ impl Totals {
             wide.merge(self);
             *self = wide;
         }
-        for kind in Kind::ALL {
+        for kind in &Kind::ALL[..Kind::SUMMED] {
+            let kind = *kind;
             for edge in 0..=other.edges {
                 let from = other.sums[kind as usize * (other.edges + 1) + edge];
                 let column = if edge == other.edges { self.edges } else { edge };
@@ -71,7 +72,7 @@ impl Totals {
 
     /// The sum of one kind at one edge; zero for an edge that is not in the table.
     pub fn at(&self, kind: Kind, edge: usize) -> Sum {
-        if edge >= self.edges { Sum::default() } else { self.sums[kind as usize * (self.edges + 1) + edge] }
+        if edge >= self.edges { Sum::default() } else { self.column(kind, edge) }
     }
 
     /// One kind and edge; the column after the last edge is everything else.
@@ -95,8 +96,7 @@ impl Totals {
 
     /// The sum of one kind over all edges and none.
     pub fn of(&self, kind: Kind) -> Sum {
-        let row = kind as usize * (self.edges + 1);
-        self.sums[row..=row + self.edges].iter().fold(Sum::default(), |sum, part| Sum {
+        (0..=self.edges).map(|column| self.column(kind, column)).fold(Sum::default(), |sum, part| Sum {
             count: sum.count + part.count,
             ticks: sum.ticks.wrapping_add(part.ticks),
         })

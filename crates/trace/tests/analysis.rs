@@ -229,3 +229,50 @@ fn a_wait_without_its_transfer_is_told() {
     assert_eq!(analysis.stalls[0].explanation.cause, Cause::Unknown);
     assert_eq!(analysis.path.shares()[0], (StepKind::Wait(0), 45));
 }
+
+#[test]
+fn a_worker_that_was_set_aside_is_told_from_one_that_waited() {
+    let trace = traces::observed();
+    let analysis = Analysis::of(&trace, 10);
+    let [first, second] = &analysis.kernel[..] else { panic!("two workers: {:?}", analysis.kernel) };
+    assert_eq!((first.aside, first.longest, first.by.as_slice()), (550, 300, &[(Some(0), 550)][..]));
+    assert_eq!((first.preempted, first.blocked, first.migrations), (1, 1, 1));
+    assert_eq!((first.minor_faults, first.major_faults), (12, 0));
+    assert_eq!((second.aside, second.preempted, second.blocked), (0, 0, 0));
+
+    let told: Vec<_> = analysis.stalls.iter().map(|s| (s.start, s.end, s.workers[0], s.aside)).collect();
+    assert_eq!(told, [(200, 600, 1, false), (1000, 1400, 0, false), (200, 500, 0, true)]);
+    for (stall, ticks) in analysis.stalls.iter().zip(["300 ns", "250 ns", "300 ns"]) {
+        let explanation = &stall.explanation;
+        assert_eq!(explanation.cause, Cause::SetAside, "{explanation:?}");
+        assert!(explanation.shown.contains("sh (77)") && explanation.shown.contains(ticks), "{explanation:?}");
+    }
+    assert!(analysis.stalls[0].explanation.shown.contains("worker 0"), "{:?}", analysis.stalls[0]);
+    assert!(analysis.stalls[2].what().contains("its processor"));
+
+    // The same, woken late only because nobody had the processor before: it waited for its transfer.
+    let mut woken = trace.clone();
+    woken.records.iter_mut().filter(|r| r.kind == Kind::Ready).for_each(|r| r.subject = 2);
+    assert_ne!(Analysis::of(&woken, 10).stalls[1].explanation.cause, Cause::SetAside);
+    // And where nobody looked, nothing is told.
+    let mut unseen = trace;
+    unseen.records.retain(|r| !matches!(r.kind, Kind::Away | Kind::Ready));
+    unseen.header.kernel = None;
+    let analysis = Analysis::of(&unseen, 10);
+    assert!(analysis.kernel.is_empty() && analysis.stalls.iter().all(|s| s.explanation.cause != Cause::SetAside));
+}
+
+#[test]
+fn of_sums_a_part_counts_by_its_time() {
+    // Of 8 us it could have run for 4 and did not, and was set aside three times.
+    let mut held = record(0, Kind::Held, 0, 8000, 3, 4, 0);
+    held.index = 2;
+    let mut trace = trace(1, vec![record(0, Kind::Leaf, 0, 10_000, 0, 0, 0), held], 10_000);
+    trace.header.kernel = traces::observed().header.kernel;
+    let times = &Analysis::of(&trace, 1).kernel[0];
+    assert_eq!((times.aside, times.longest, times.by.as_slice()), (4000, 0, &[(None, 4000)][..]));
+    assert_eq!((times.preempted, times.blocked), (3, 2));
+    let timeline = multigrain_trace::analysis::Timeline::new(&trace);
+    assert_eq!(timeline.set_aside(0, 2000, 4000), (1000, None));
+    assert_eq!(timeline.set_aside(0, 8000, 9000), (0, None));
+}

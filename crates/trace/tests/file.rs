@@ -46,7 +46,7 @@ proptest! {
 
     #[test]
     fn random_bytes_behind_the_magic_never_panic(tail in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let mut bytes = b"MGTRACE\x02".to_vec();
+        let mut bytes = b"MGTRACE\x03".to_vec();
         bytes.extend(tail);
         let _ = read(&bytes);
     }
@@ -55,14 +55,14 @@ proptest! {
     #[test]
     fn random_sections_never_panic(
         sections in proptest::collection::vec(
-            (0..7_usize, proptest::collection::vec(any::<u8>(), 0..120)), 0..6
+            (0..8_usize, proptest::collection::vec(any::<u8>(), 0..120)), 0..6
         ),
     ) {
         let header = serde_json::to_vec(&traces::header(2, 2)).unwrap();
-        let mut bytes = b"MGTRACE\x02".to_vec();
+        let mut bytes = b"MGTRACE\x03".to_vec();
         support::section(&mut bytes, b"HEAD", &header);
         for (tag, payload) in sections {
-            let tags = [b"HEAD", b"SLOT", b"USES", b"RECS", b"SUMS", b"DONE", b"????"];
+            let tags = [b"HEAD", b"SLOT", b"USES", b"RECS", b"KRNL", b"SUMS", b"DONE", b"????"];
             support::section(&mut bytes, tags[tag], &payload);
         }
         let _ = read(&bytes);
@@ -149,7 +149,7 @@ fn spill_records(path: &std::path::Path, each: u32) -> (Header, std::sync::Arc<S
         };
         [worker(0), worker(1)].map(|thread| thread.join().unwrap()).to_vec()
     });
-    spill.end(&End { start: 0, tick: u64::from(each) * 10, elapsed_ns: 0, dropped: 3, totals });
+    spill.end(&End { start: 0, tick: u64::from(each) * 10, elapsed_ns: 0, dropped: 3, totals, ..End::default() });
     (header, spill)
 }
 
@@ -207,7 +207,7 @@ fn what_several_have_recorded_is_one_trace_by_the_first_ones_clock() {
     let first = spill(
         &paths[0],
         vec![record(500, 600, 1, 0, Kind::Idle)],
-        End { start: 500, tick: 700, elapsed_ns: 200, dropped: 1, totals: sums(0..2, 100) },
+        End { start: 500, tick: 700, elapsed_ns: 200, dropped: 1, totals: sums(0..2, 100), ..End::default() },
     );
     let second = spill(
         &paths[1],
@@ -216,7 +216,7 @@ fn what_several_have_recorded_is_one_trace_by_the_first_ones_clock() {
             record(2000, 2400, 0, NO_SUBJECT, Kind::Wait),
             record(2400, 2600, 0, 9, Kind::Leaf),
         ],
-        End { start: 1800, tick: 2600, elapsed_ns: 800, dropped: 2, totals: sums(2..4, 200) },
+        End { start: 1800, tick: 2600, elapsed_ns: 800, dropped: 2, totals: sums(2..4, 200), ..End::default() },
     );
     second.publish().unwrap();
     let part = |path: &std::path::Path| Part {
@@ -236,7 +236,7 @@ fn what_several_have_recorded_is_one_trace_by_the_first_ones_clock() {
         record(700, 800, 2, 9, Kind::Leaf),
     ];
     assert_eq!(trace.records, expected);
-    let end = End { start: 400, tick: 800, elapsed_ns: 400, dropped: 3, totals: sums(0..4, 100) };
+    let end = End { start: 400, tick: 800, elapsed_ns: 400, dropped: 3, totals: sums(0..4, 100), ..End::default() };
     assert_eq!(trace.end, end);
 
     // What is not there is named, and no trace appears.
@@ -260,7 +260,14 @@ fn work_after_the_run_lengthens_the_trace_and_its_sums_add_up() {
     assert!(spill.recorder(0).is_none(), "the run is not over");
     let (first, totals) = (multigrain_trace::now(), vec![Totals::new(1), Totals::new(1)]);
     let last = multigrain_trace::now();
-    spill.end(&End { start: first.0, tick: last.0, elapsed_ns: last.since(first), dropped: 0, totals });
+    spill.end(&End {
+        start: first.0,
+        tick: last.0,
+        elapsed_ns: last.since(first),
+        dropped: 0,
+        totals,
+        ..End::default()
+    });
     assert!(spill.recorder(2).is_none(), "the run had two workers");
     for worker in [1, 0, 1] {
         let mut recorder = spill.recorder(worker).unwrap();
@@ -311,4 +318,19 @@ fn a_full_file_system_is_told_at_the_end() {
     let error = spill.publish().unwrap_err().to_string();
     assert!(error.contains("run.trace") && error.contains("too large"), "{error}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// A trace of the version before has the same bytes but for its number, and nothing of the operating system.
+#[test]
+fn traces_of_the_version_before_are_read() {
+    let mut trace = traces::observed();
+    trace.records.retain(|record| (record.kind as usize) < Kind::SUMMED);
+    (trace.header.kernel, trace.end.observed) = (None, multigrain_trace::Observed::default());
+    trace.end.totals = vec![Totals::new(1); 2];
+    let mut bytes = written(&trace);
+    assert_eq!(bytes[7], 3);
+    bytes[7] = 2;
+    assert_eq!(read(&bytes).unwrap(), trace);
+    bytes[7] = 1;
+    assert!(matches!(read(&bytes), Err(TraceError::Version { found: 1 })));
 }

@@ -282,3 +282,32 @@ fn a_million_records_are_summed_up() {
     assert!(seen["spans"].as_u64() < Some(400_000) && seen["many"].as_u64() > Some(500_000), "{seen}");
     assert_eq!(seen["wheel"]["drawn"], true);
 }
+
+/// Below each worker's lane is one of what the operating system did with it.
+#[test]
+fn the_page_has_kernel_lanes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.html");
+    write(&support::traces::observed(), Format::Html, &path).unwrap();
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (_, data) = page.split_once("type=\"application/json\"").expect("the data");
+    let (_, data) = data.split_once('>').unwrap();
+    let data: serde_json::Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+    let lanes = data["lanes"].as_array().unwrap();
+    let names: Vec<_> = lanes.iter().map(|lane| lane["name"].as_str().unwrap()).collect();
+    assert_eq!(names[..4], ["worker 0", "worker 0, kernel", "worker 1", "worker 1, kernel"]);
+    // Starts as differences, lengths, kinds: set aside, waits by itself, woken.
+    assert_eq!(lanes[1]["kernel"], true);
+    assert_eq!(
+        (&lanes[1]["s"], &lanes[1]["d"]),
+        (&serde_json::json!([200, 800, 150]), &serde_json::json!([300, 150, 250]))
+    );
+    assert_eq!(lanes[1]["k"], serde_json::json!([8, 9, 10]));
+    assert_eq!(lanes[0]["kernel"], serde_json::Value::Null);
+    let Some(chromium) = chromium() else {
+        eprintln!("the page was not looked at: no chromium on this computer");
+        return;
+    };
+    let seen = visit(&chromium, &support::traces::observed());
+    assert_eq!(seen["title"], "sgemm on test");
+}

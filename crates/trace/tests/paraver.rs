@@ -306,3 +306,13 @@ fn the_reader_refuses_what_breaks_the_grammar() {
         assert!(Prv::read(bad).is_err(), "{bad}");
     }
 }
+
+#[test]
+fn the_last_task_shows_what_the_operating_system_did() {
+    let trace = traces::observed();
+    let prv = check(&trace).unwrap();
+    assert_eq!(prv.applications, [[2, 1, 2]]);
+    let lane = [(0, 200, 8), (200, 500, 9), (500, 1000, 8), (1000, 1150, 10), (1150, 1400, 11), (1400, 2000, 8)];
+    assert_eq!(prv.states[&(1, 3, 1)], lane);
+    assert_eq!(prv.states[&(1, 3, 2)], [(0, 2000, 8)]);
+}

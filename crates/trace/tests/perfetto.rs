@@ -36,7 +36,8 @@ fn check(document: &Value) -> Result<usize, TestCaseError> {
         prop_assert!(event["name"].is_string());
         match event["ph"].as_str().expect("a phase") {
             "M" => {
-                prop_assert!(event["args"]["name"].is_string());
+                let what = &event["args"];
+                prop_assert!(what["name"].is_string() || what["sort_index"].is_u64());
                 named.insert((event["name"].as_str().unwrap().to_owned(), thread));
             }
             "X" => {
@@ -45,7 +46,10 @@ fn check(document: &Value) -> Result<usize, TestCaseError> {
                 slices.entry(thread).or_default().push((start, start + ns(&event["dur"])));
             }
             "i" => {
-                prop_assert!(event["s"] == "t" && event["cat"] == "decision" && event["args"]["workers"].is_u64());
+                prop_assert!(event["s"] == "t");
+                prop_assert!(
+                    event["cat"] == "kernel" || event["cat"] == "decision" && event["args"]["workers"].is_u64()
+                );
                 prop_assert!(event["ts"].is_number());
                 moments.insert(thread);
             }
@@ -113,8 +117,34 @@ proptest! {
         check(&document)?;
         // Every decision is there, with its reason in words.
         let events = document["traceEvents"].as_array().unwrap();
-        let told = events.iter().filter(|e| e["ph"] == "i").map(|e| e["name"].as_str().unwrap().to_owned());
+        let told = events.iter().filter(|e| e["cat"] == "decision").map(|e| e["name"].as_str().unwrap().to_owned());
         let decisions = trace.records.iter().filter(|r| r.kind == Kind::Decision);
         prop_assert_eq!(told.collect::<Vec<_>>(), decisions.map(|r| trace.header.reason(r.detail)).collect::<Vec<_>>());
     }
+}
+
+/// What the operating system did with a worker stands below it, in words.
+#[test]
+fn a_worker_has_a_kernel_lane_below_it() {
+    let document = exported(&traces::observed());
+    check(&document).unwrap();
+    let events = document["traceEvents"].as_array().unwrap();
+    let lane = events.iter().find(|e| e["args"]["name"] == "worker 0, kernel").expect("a lane");
+    let on = |phase: &str| {
+        let those = events.iter().filter(|e| e["ph"] == phase && e["tid"] == lane["tid"] && e["pid"] == lane["pid"]);
+        those.map(|e| (e["name"].as_str().unwrap().to_owned(), ns(&e["ts"]))).collect::<Vec<_>>()
+    };
+    let slices = [
+        ("set aside for sh (77)", 200),
+        ("waits by itself", 1000),
+        ("woken by disk-0 of this program, not running yet", 1150),
+    ];
+    assert_eq!(on("X"), slices.map(|(name, at)| (name.to_owned(), at)));
+    let moments = [("12 pages given memory", 600), ("moved from processor 1 to 0", 1400)];
+    assert_eq!(on("i"), moments.map(|(name, at)| (name.to_owned(), at)));
+    let place = |tid: &serde_json::Value| {
+        let sorted = events.iter().find(|e| e["name"] == "thread_sort_index" && e["tid"] == *tid);
+        sorted.unwrap()["args"]["sort_index"].as_u64().unwrap()
+    };
+    assert_eq!(place(&lane["tid"]), place(&serde_json::json!(1)) + 1);
 }

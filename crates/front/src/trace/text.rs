@@ -27,6 +27,7 @@ pub(crate) fn report(trace: &Trace, analysis: &Analysis) -> String {
     }
     text += "\nby worker\n";
     text += &by_worker(trace, analysis);
+    text += &kernel(trace, analysis);
     text += "\nby edge\n";
     text += &by_edge(trace, analysis);
     text += "\ncritical path: what the length of the run was made of\n";
@@ -79,6 +80,48 @@ fn by_worker(trace: &Trace, analysis: &Analysis) -> String {
         (0..rows[0].len()).filter(|&c| c < 3 || rows[1..].iter().any(|row| row[c] != "0.0 %")).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(|row| kept.iter().map(|&c| row[c].clone()).collect()).collect();
     table::render(&rows, 2)
+}
+
+/// What the operating system did with each worker, if it was observed.
+fn kernel(trace: &Trace, analysis: &Analysis) -> String {
+    let Some(info) = &trace.header.kernel else { return String::new() };
+    let observed = &trace.end.observed;
+    let mut text = format!("\nby the operating system ({})\n", info.source);
+    let title = ["", "set aside", "times", "longest", "waited", "moved", "faults", "from disk"];
+    let mut rows = vec![title.map(str::to_owned).to_vec()];
+    let wall = trace.wall_seconds();
+    for (worker, times) in analysis.kernel.iter().enumerate() {
+        rows.push(vec![
+            trace.header.worker(worker as u32),
+            percent(trace.seconds(times.aside), wall),
+            times.preempted.to_string(),
+            if times.longest > 0 { seconds(trace.seconds(times.longest)) } else { "-".to_owned() },
+            times.blocked.to_string(),
+            times.migrations.to_string(),
+            times.minor_faults.to_string(),
+            times.major_faults.to_string(),
+        ]);
+    }
+    text += &table::render(&rows, 2);
+    for (worker, times) in analysis.kernel.iter().enumerate().filter(|(_, times)| times.aside > 0) {
+        let by = times.by.iter().take(3).map(|(by, ticks)| {
+            format!(
+                "{} {}",
+                by.map_or_else(|| "others".to_owned(), |by| trace.other(by)),
+                seconds(trace.seconds(*ticks))
+            )
+        });
+        let _ = writeln!(text, "  {} for {}", trace.header.worker(worker as u32), by.collect::<Vec<_>>().join(", "));
+    }
+    let _ = writeln!(
+        text,
+        "  its clock and that of the records agree to {}",
+        approximate_time(observed.clock_error_ns as f64)
+    );
+    if observed.lost > 0 {
+        let _ = writeln!(text, "  {} events found no room and are missing", observed.lost);
+    }
+    text
 }
 
 fn by_edge(trace: &Trace, analysis: &Analysis) -> String {

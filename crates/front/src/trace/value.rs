@@ -1,6 +1,6 @@
 //! The report for programs. Keys are stable; times are in seconds from the start of the run, sizes in bytes.
 
-use multigrain::rooms::trace::analysis::Stall;
+use multigrain::rooms::trace::analysis::{KernelTimes, Stall};
 use multigrain::rooms::trace::{Analysis, Idleness, Trace};
 use serde_json::{Map, Value, json};
 
@@ -22,6 +22,13 @@ pub(crate) fn report(trace: &Trace, analysis: &Analysis) -> Value {
         },
         "advice": analysis.advice(trace),
         "workers": (0..analysis.workers.len()).map(|w| worker(trace, analysis, w)).collect::<Vec<_>>(),
+        "kernel": trace.header.kernel.as_ref().map(|info| json!({
+            "source": info.source,
+            "refused": info.refused,
+            "lost": trace.end.observed.lost,
+            "clock_error_seconds": trace.end.observed.clock_error_ns as f64 / 1e9,
+            "workers": analysis.kernel.iter().map(|times| kernel(trace, times)).collect::<Vec<_>>(),
+        })),
         "edges": analysis.edges.iter().map(|edge| json!({
             "name": edge.name,
             "busy_seconds": trace.seconds(edge.busy),
@@ -68,6 +75,22 @@ fn worker(trace: &Trace, analysis: &Analysis, worker: usize) -> Value {
     })
 }
 
+fn kernel(trace: &Trace, times: &KernelTimes) -> Value {
+    json!({
+        "set_aside_seconds": trace.seconds(times.aside),
+        "set_aside_for": times.by.iter().map(|(by, ticks)| json!({
+            "who": by.map(|by| trace.other(by)),
+            "seconds": trace.seconds(*ticks),
+        })).collect::<Vec<_>>(),
+        "longest_seconds": trace.seconds(times.longest),
+        "preempted": times.preempted,
+        "waited": times.blocked,
+        "migrations": times.migrations,
+        "minor_faults": times.minor_faults,
+        "major_faults": times.major_faults,
+    })
+}
+
 fn stall(trace: &Trace, stall: &Stall) -> Value {
     let since = |tick: u64| trace.seconds(tick.saturating_sub(trace.start()));
     json!({
@@ -77,6 +100,7 @@ fn stall(trace: &Trace, stall: &Stall) -> Value {
         "workers": stall.workers,
         "edge": trace.header.edge(stall.edge),
         "idle": stall.idleness.map(Idleness::name),
+        "set_aside": stall.aside,
         "transfer": stall.transfer.as_ref().map(|transfer| json!({
             "worker": transfer.moved.worker,
             "number": transfer.moved.number,

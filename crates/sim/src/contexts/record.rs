@@ -26,10 +26,9 @@ pub fn trace(machine: &described::Machine, load: &Load, outcome: &Outcome) -> Tr
         machine: machine.name.clone(),
         clock: ClockInfo { name: "virtual".into(), ticks_per_second: TICKS_PER_SECOND, tick: 0, unix_ns: 0 },
         workers: [lanes("context"), lanes("thread")].concat(),
-        edges: Vec::new(),
         tasks: names.chain([CONTROL.to_owned()]).collect(),
         plans: vec![PlanInfo { edge: 0, arrays: Vec::new(), calls: tasks }],
-        reasons: Vec::new(),
+        ..Header::default()
     };
     let mut records: Vec<Record> = outcome
         .intervals
@@ -49,7 +48,7 @@ pub fn trace(machine: &described::Machine, load: &Load, outcome: &Outcome) -> Tr
     let gaps = gaps(&records, 2 * tasks, outcome.wall);
     records.extend(gaps);
     records.sort_by_key(|record| (record.start, record.worker, u64::MAX - record.end));
-    let end = End { start: 0, tick: outcome.wall.ps(), elapsed_ns: 0, dropped: 0, totals: Vec::new() };
+    let end = End { tick: outcome.wall.ps(), ..End::default() };
     Trace { header, slots: Vec::new(), uses: Vec::new(), end, records }
 }
 

@@ -24,6 +24,8 @@ pub enum Cause {
     Drain,
     /// Another worker had more or longer leaves.
     Imbalance,
+    /// The operating system put others before a worker that could have gone on.
+    SetAside,
     /// A leaf of another worker took far longer than such leaves usually take.
     Slow,
     /// Another worker waited in turn.
@@ -48,6 +50,7 @@ impl Cause {
             Cause::StartUp => "start-up",
             Cause::Drain => "drain",
             Cause::Imbalance => "imbalance",
+            Cause::SetAside => "set aside",
             Cause::Slow => "slow leaf",
             Cause::OtherWaited => "other waited",
             Cause::Handover => "handover",
@@ -100,6 +103,9 @@ pub(super) fn explain(
     transfer: Option<&StallTransfer>,
 ) -> Explanation {
     let about = About { timeline, worker, from, to };
+    if let Some(explanation) = about.set_aside(worker, "this worker") {
+        return explanation;
+    }
     match (record.kind, transfer) {
         (Kind::Wait, Some(transfer)) => about.transfer(transfer),
         (Kind::Wait, None) if record.number == NO_TRANSFER => because(
@@ -135,6 +141,18 @@ impl About<'_, '_> {
     /// A moment, counted from the start of the run.
     fn at(&self, tick: u64) -> String {
         self.time(tick.saturating_sub(self.timeline.trace.start()))
+    }
+
+    /// If a worker could have gone on for most of the stall and the operating system let others run: who.
+    fn set_aside(&self, worker: u32, name: &str) -> Option<Explanation> {
+        let (ticks, by) = self.timeline.set_aside(worker, self.from, self.to);
+        if ticks == 0 || (ticks as f64) < WORTH_NAMING * (self.to - self.from) as f64 {
+            return None;
+        }
+        let by = self.timeline.trace.end.observed.name(by);
+        let shown =
+            format!("for {} of it {name} could have run, and the operating system let {by} run", self.time(ticks));
+        Some(because(Cause::SetAside, shown, "a processor that nothing else uses, or fewer workers"))
     }
 
     fn leaf_before(&self, t: u64) -> bool {
@@ -360,6 +378,9 @@ impl About<'_, '_> {
             if longest.is_none_or(|(ticks, _)| inside > ticks) {
                 longest = Some((inside, record));
             }
+        }
+        if let Some(explanation) = self.set_aside(other, name) {
+            return explanation;
         }
         let length = self.to - self.from;
         let [leaf, waited, _] = sums;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::cause::{Explanation, StallTransfer, explain};
 use super::timeline::Timeline;
 use crate::header::Header;
-use crate::record::{Idleness, Kind};
+use crate::record::{Idleness, Kind, Record, Taken};
 
 /// A time in which one or several workers could not go on, all for the same reason.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,8 @@ pub struct Stall {
     pub edge: u16,
     /// Why, for an idle time; `None` for a wait for a transfer.
     pub idleness: Option<Idleness>,
+    /// Whether it waited for nothing but its processor, in the middle of its work.
+    pub aside: bool,
     /// What was waited for, if it was a transfer and the trace has it.
     pub transfer: Option<StallTransfer>,
     /// What it came from, and what would have avoided it.
@@ -47,6 +49,7 @@ impl Stall {
                 format!("the {} of {block} (transfer {})", transfer.moved.flow.name(), transfer.moved.number)
             }
             (None, Some(idleness)) => idleness.name().to_owned(),
+            (None, None) if self.aside => "its processor, in the middle of its work".to_owned(),
             (None, None) => "a transfer that the trace does not have".to_owned(),
         }
     }
@@ -70,6 +73,15 @@ pub(super) fn longest(timeline: &Timeline<'_>, most: usize) -> Vec<Stall> {
             }
         }
     }
+    for (index, record) in timeline.trace.records.iter().enumerate() {
+        if record.kind != Kind::Away || Taken::of(record.detail) != Taken::Preempted {
+            continue;
+        }
+        for (start, end) in working(timeline, record) {
+            let key = (end, record.kind, record.detail, record.index, record.worker, record.number);
+            groups.entry(key).or_default().push((start, record.worker, index));
+        }
+    }
     let mut stalls: Vec<(u64, u64, Vec<Member>)> = groups
         .into_iter()
         .map(|((end, ..), mut members)| {
@@ -80,6 +92,24 @@ pub(super) fn longest(timeline: &Timeline<'_>, most: usize) -> Vec<Stall> {
     stalls.sort_unstable_by_key(|(ticks, end, members)| (u64::MAX - ticks, *end, members[0].1));
     stalls.truncate(most);
     stalls.into_iter().map(|(_, end, members)| stall(timeline, end, &members)).collect()
+}
+
+/// The parts of an interval in which its worker neither waited nor was idle, which are stalls already.
+fn working(timeline: &Timeline<'_>, record: &Record) -> Vec<(u64, u64)> {
+    let (first, last) = (timeline.trace.start(), timeline.trace.stop());
+    let (mut reached, end) = (record.start.clamp(first, last), record.end.clamp(first, last));
+    let lane = &timeline.lanes[record.worker as usize];
+    let behind = lane.partition_point(|span| span.end <= reached);
+    let mut parts = Vec::new();
+    for span in lane[behind..].iter().take_while(|span| span.start < end) {
+        if matches!(timeline.record(span).kind, Kind::Wait | Kind::Idle) {
+            parts.push((reached, span.start));
+            reached = reached.max(span.end);
+        }
+    }
+    parts.push((reached, end));
+    parts.retain(|(start, end)| start < end);
+    parts
 }
 
 fn stall(timeline: &Timeline<'_>, end: u64, members: &[Member]) -> Stall {
@@ -96,7 +126,8 @@ fn stall(timeline: &Timeline<'_>, end: u64, members: &[Member]) -> Stall {
         end,
         workers: members.iter().filter(|(t, ..)| (end - t) / 10 >= (end - start) / 100).map(|m| m.1).collect(),
         lost: members.iter().map(|(start, ..)| end - start).fold(0, u64::saturating_add),
-        edge: record.index,
+        edge: if record.kind == Kind::Away { timeline.edge_at(worker, start) } else { record.index },
+        aside: record.kind == Kind::Away,
         idleness: (record.kind == Kind::Idle).then(|| Idleness::of(record.detail)),
         explanation: explain(timeline, &record, worker, (start, end), transfer.as_ref()),
         transfer,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::aside::{self, Aside};
 use crate::file::Trace;
 use crate::record::{Flow, Kind, NO_INDEX, Record};
 
@@ -101,6 +102,8 @@ pub struct Timeline<'a> {
     pub moved: Vec<Moved>,
     by_name: HashMap<(u32, u32), usize>,
     busy: Vec<EdgeBusy>,
+    /// For each worker, in order, when it could have run and others did.
+    pub aside: Vec<Vec<Aside>>,
     /// Signals of each worker in order: tick, edge, number.
     signals: Vec<Vec<(u64, u16, u32)>>,
 }
@@ -156,8 +159,16 @@ impl<'a> Timeline<'a> {
             moved,
             by_name,
             busy: intervals.into_iter().map(EdgeBusy::new).collect(),
+            aside: aside::of(trace),
             signals,
         }
+    }
+
+    /// How many of the ticks between two moments a worker could have run and others did, and who did longest, if anybody is known.
+    pub fn set_aside(&self, worker: u32, from: u64, to: u64) -> (u64, Option<u32>) {
+        let all = self.aside.get(worker as usize).map_or(&[][..], Vec::as_slice);
+        let first = all.partition_point(|aside| aside.end <= from);
+        aside::longest(all[first..].iter().take_while(|aside| aside.start < to), from, to)
     }
 
     /// The record of a span.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Nanoseconds, Out, lanes};
 use crate::analysis::{Analysis, Step, Timeline};
-use crate::record::{Activity, Flow, Idleness, Kind};
+use crate::record::{Activity, Flow, Idleness, Kind, Taken};
 
 /// Spans that are kept one by one.
 const SPANS_MAX: usize = 150_000;
@@ -33,7 +33,10 @@ const JOURNAL: u8 = 4;
 const FETCH: u8 = 5;
 const STORE: u8 = 6;
 const QUEUE: u8 = 7;
-const MANY: u8 = 8;
+const ASIDE: u8 = 8;
+const ASLEEP: u8 = 9;
+const WOKEN: u8 = 10;
+const MANY: u8 = 11;
 
 /// A span of the page: times in nanoseconds, a kind, the task or edge, the number, the label (an index).
 #[derive(Clone, Copy)]
@@ -98,6 +101,11 @@ fn data(timeline: &Timeline<'_>) -> Value {
     let analysis = Analysis::of(trace, STALLS_MAX);
     let mut labels = Labels::default();
     let mut drawn = worker_lanes(timeline, &ns, &mut labels);
+    let each = if header.kernel.is_some() { 2 } else { 1 };
+    if header.kernel.is_some() {
+        let kernel = kernel_lanes(timeline, &ns, &mut labels);
+        drawn = drawn.into_iter().zip(kernel).flat_map(|(worker, below)| [worker, below]).collect();
+    }
     let workers = drawn.len();
     drawn.extend(edge_lanes(timeline, &ns, &mut labels));
     let decisions = decisions(timeline, &ns, &mut labels);
@@ -109,6 +117,9 @@ fn data(timeline: &Timeline<'_>) -> Value {
         .map(|(i, (name, number, shapes))| {
             let whose = if i < workers { "worker" } else { "edge" };
             let mut lane = lane(shapes, short, (wall / STRETCHES).max(1));
+            if i < workers && i % each > 0 {
+                lane["kernel"] = json!(true);
+            }
             lane["name"] = json!(name);
             lane[whose] = json!(number);
             lane
@@ -207,6 +218,28 @@ fn worker_lanes(timeline: &Timeline<'_>, ns: &Nanoseconds, labels: &mut Labels) 
             (trace.header.worker(worker as u32), worker, lane.iter().map(shape).collect())
         })
         .collect()
+}
+
+/// For each worker what the operating system did with it.
+fn kernel_lanes(timeline: &Timeline<'_>, ns: &Nanoseconds, labels: &mut Labels) -> Vec<Lane> {
+    let trace = timeline.trace;
+    let mut out = Vec::new();
+    for (worker, lane) in lanes::kernel(timeline).into_iter().enumerate() {
+        let mut shapes: Vec<Shape> = Vec::with_capacity(lane.len());
+        for (index, start, end) in lane {
+            let record = &trace.records[index];
+            let kind = match (record.kind, Taken::of(record.detail)) {
+                (Kind::Ready, _) => WOKEN,
+                (_, Taken::Preempted) => ASIDE,
+                _ => ASLEEP,
+            };
+            let (start, end) = (ns.at(start), ns.at(end));
+            let label = labels.add(lanes::told(timeline, record));
+            shapes.push(Shape { start, end, kind, index: -1, number: u64::from(record.number), label });
+        }
+        out.push((format!("{}, kernel", trace.header.worker(worker as u32)), worker, shapes));
+    }
+    out
 }
 
 fn edge_lanes(timeline: &Timeline<'_>, ns: &Nanoseconds, labels: &mut Labels) -> Vec<Lane> {
@@ -331,7 +364,7 @@ mod tests {
         assert_eq!(short, 6);
         let lane = lane(&shapes, short, 200);
         let kinds: Vec<u64> = lane["k"].as_array().unwrap().iter().map(|k| k.as_u64().unwrap()).collect();
-        assert_eq!(kinds, [0, 8, 8, 8, 1]);
+        assert_eq!(kinds, [0, MANY.into(), MANY.into(), MANY.into(), 1]);
         let counts: u64 = lane["g"].as_array().unwrap().iter().map(|g| g[0].as_u64().unwrap()).sum();
         let leaf: u64 = lane["g"].as_array().unwrap().iter().map(|g| g[1].as_u64().unwrap()).sum();
         assert_eq!((counts, leaf), (50, 125));

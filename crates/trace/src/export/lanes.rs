@@ -1,7 +1,8 @@
 //! Laying out what may overlap.
 
 use crate::analysis::{Moved, Timeline};
-use crate::record::Kind;
+use crate::record::{Kind, Record, Taken};
+use crate::units;
 
 /// For each edge, the rows in which its transfers can be drawn without overlap: each an index into the timeline's
 /// transfers, in order. At most `rows_max`; what finds no free row shares the last.
@@ -24,6 +25,64 @@ pub(super) fn transfers(timeline: &Timeline<'_>, rows_max: usize) -> Vec<Vec<Vec
         }
     }
     edges
+}
+
+/// For each worker when the operating system did not let it run, up to when it had been woken, and from then on: record,
+/// start, end, in order and without overlap. Nothing where it was not observed.
+pub(super) fn kernel(timeline: &Timeline<'_>) -> Vec<Vec<(usize, u64, u64)>> {
+    let trace = timeline.trace;
+    let mut lanes: Vec<Vec<(usize, u64, u64)>> = vec![Vec::new(); trace.workers()];
+    for (index, record) in trace.records.iter().enumerate() {
+        let (start, end) =
+            (record.start.clamp(trace.start(), trace.stop()), record.end.clamp(trace.start(), trace.stop()));
+        let lane = &mut lanes[record.worker as usize];
+        match record.kind {
+            // It ends what it lies in.
+            Kind::Ready => {
+                if let Some(around) = lane.last_mut().filter(|(_, _, until)| *until > start) {
+                    around.2 = start.max(around.1);
+                }
+            }
+            Kind::Away => {}
+            _ => continue,
+        }
+        lane.pop_if(|(_, from, until)| from >= until);
+        let start = lane.last().map_or(start, |(_, _, until)| start.max(*until));
+        if start < end {
+            lane.push((index, start, end));
+        }
+    }
+    lanes
+}
+
+/// Whether a record is a moment, or a sum, of a worker's kernel lane.
+pub(super) fn is_of_kernel(record: &Record) -> bool {
+    matches!(record.kind, Kind::Migration | Kind::Faults | Kind::Held | Kind::Request)
+}
+
+/// What a record of a kernel lane tells, in words.
+pub(super) fn told(timeline: &Timeline<'_>, record: &Record) -> String {
+    let name = |other: u32| timeline.trace.end.observed.name(Some(other));
+    match (record.kind, Taken::of(record.detail)) {
+        (Kind::Away, Taken::Preempted) => format!("set aside for {}", name(record.subject)),
+        (Kind::Away, Taken::Blocked) => "waits by itself".to_owned(),
+        (Kind::Away, Taken::Unseen) => "not running".to_owned(),
+        (Kind::Ready, _) if record.detail == 1 => {
+            format!("woken by an interrupt of {}, not running yet", name(record.number))
+        }
+        (Kind::Ready, _) => format!("woken by {}, not running yet", name(record.number)),
+        (Kind::Migration, _) => format!("moved from processor {} to {}", record.subject, record.number),
+        (Kind::Faults, _) if record.detail == 1 => format!("{} pages read from a disk", record.number),
+        (Kind::Faults, _) => format!("{} pages given memory", record.number),
+        (Kind::Held, _) => {
+            format!("could have run for {} us and did not, set aside {} times", record.subject, record.number)
+        }
+        _ => {
+            let what = if record.detail == 1 { "written" } else { "read" };
+            let (took, bytes) = (timeline.trace.seconds(record.ticks()), u64::from(record.number) * 512);
+            format!("{} {what} for {} in {}", units::bytes(bytes), name(record.subject), units::time(took))
+        }
+    }
 }
 
 /// What a worker did and in what, properly nested, outer first: record, start, end. Ends are cut where a record sticks

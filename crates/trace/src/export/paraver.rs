@@ -1,15 +1,16 @@
-//! Paraver's three files. One application: its first task has a thread for each worker, its second one for each edge.
+//! Paraver's three files. One application: its first task has a thread for each worker, its second one for each edge, and the last,
+//! where the operating system was observed, has one for each worker again, which shows what that did with it.
 //! What a worker does are its states; which task, which edge, which transfer and what a policy decided are events;
 //! transfers are communications between the thread of the edge and that of the worker that issued them. Times are in nanoseconds.
 
 use std::io;
 
-use super::{Nanoseconds, Out};
+use super::{Nanoseconds, Out, lanes};
 use crate::analysis::Timeline;
-use crate::record::{Activity, Flow, Idleness, Kind, Record};
+use crate::record::{Activity, Flow, Idleness, Kind, Record, Taken};
 
 /// States: number, label, colour.
-const STATES: [(u32, &str, &str); 8] = [
+const STATES: [(u32, &str, &str); 12] = [
     (0, "Edge at rest", "{117,195,255}"),
     (1, "Leaf", "{0,0,255}"),
     (2, "Waiting for a transfer", "{255,0,0}"),
@@ -18,6 +19,10 @@ const STATES: [(u32, &str, &str); 8] = [
     (5, "Journal", "{0,255,0}"),
     (6, "Waking up", "{255,144,26}"),
     (7, "Edge moving bytes", "{0,100,0}"),
+    (8, "On a processor", "{205,231,205}"),
+    (9, "Set aside by the operating system", "{179,38,30}"),
+    (10, "Waiting by itself", "{185,179,201}"),
+    (11, "Woken, not yet running", "{232,163,61}"),
 ];
 
 const TASK: u32 = 42_000_001;
@@ -60,8 +65,11 @@ pub(super) fn write_prv(timeline: &Timeline<'_>, out: Out<'_>) -> io::Result<()>
     let end = ns.at(trace.stop());
     let (workers, edges) = (trace.workers().max(1), trace.header.edges.len());
     let date = date(trace.header.clock.unix_ns);
-    let tasks = if edges > 0 { format!("2({workers}:1,{edges}:1)") } else { format!("1({workers}:1)") };
-    writeln!(out, "#Paraver ({date}):{end}_ns:1({workers}):1:{tasks}")?;
+    let is_observed = trace.header.kernel.is_some();
+    let mut tasks = vec![format!("{workers}:1")];
+    tasks.extend((edges > 0).then(|| format!("{edges}:1")));
+    tasks.extend(is_observed.then(|| format!("{workers}:1")));
+    writeln!(out, "#Paraver ({date}):{end}_ns:1({workers}):1:{}({})", tasks.len(), tasks.join(","))?;
 
     let mut lines: Vec<(u64, Line)> = Vec::new();
     for (worker, lane) in timeline.lanes.iter().enumerate() {
@@ -104,6 +112,28 @@ pub(super) fn write_prv(timeline: &Timeline<'_>, out: Out<'_>) -> io::Result<()>
         }
         if end > reached {
             lines.push((reached, Line::State(2, thread, end, 0)));
+        }
+    }
+    let kernel = lanes::kernel(timeline);
+    for (worker, lane) in kernel.iter().enumerate().filter(|_| is_observed) {
+        let (task, thread, mut reached) = (tasks.len() as u32, worker as u32 + 1, 0);
+        for &(record, from, to) in lane {
+            let (from, to, record) = (ns.at(from), ns.at(to), &trace.records[record]);
+            if from > reached {
+                lines.push((reached, Line::State(task, thread, from, 8)));
+            }
+            if to > from {
+                let state = match (record.kind, Taken::of(record.detail)) {
+                    (Kind::Ready, _) => 11,
+                    (_, Taken::Preempted) => 9,
+                    _ => 10,
+                };
+                lines.push((from, Line::State(task, thread, to, state)));
+            }
+            reached = reached.max(to);
+        }
+        if end > reached {
+            lines.push((reached, Line::State(task, thread, end, 8)));
         }
     }
     for (index, record) in trace.records.iter().enumerate().filter(|(_, record)| record.kind == Kind::Decision) {
@@ -266,8 +296,11 @@ pub(super) fn write_row(timeline: &Timeline<'_>, out: Out<'_>) -> io::Result<()>
         false => header.workers.clone(),
     };
     let edges = header.edges.iter().map(|edge| edge.name.clone());
-    let threads: Vec<String> = workers.iter().cloned().chain(edges).collect();
-    let tasks = if header.edges.is_empty() { vec!["workers".into()] } else { vec!["workers".into(), "edges".into()] };
+    let kernel = workers.iter().map(|worker| format!("{worker}, kernel")).filter(|_| header.kernel.is_some());
+    let threads: Vec<String> = workers.iter().cloned().chain(edges).chain(kernel).collect();
+    let mut tasks = vec!["workers".to_owned()];
+    tasks.extend((!header.edges.is_empty()).then(|| "edges".to_owned()));
+    tasks.extend(header.kernel.is_some().then(|| "kernel".to_owned()));
     let node = if header.machine.is_empty() { "node".into() } else { header.machine.clone() };
     for (level, names) in [("CPU", workers), ("NODE", vec![node]), ("TASK", tasks), ("THREAD", threads)] {
         writeln!(out, "LEVEL {level} SIZE {}", names.len())?;

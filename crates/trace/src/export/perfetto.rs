@@ -1,7 +1,8 @@
 //! The Trace Event Format of Chrome's tracing: complete events, flows and metadata, times in microseconds.
 //!
 //! Workers are the threads of one process, each edge is a process of its own with as many rows as transfers overlap. A
-//! flow leads from a transfer to the wait that it ended. Decisions of a policy are instants of the thread that decided.
+//! flow leads from a transfer to the wait that it ended. Decisions of a policy are instants of the thread that decided. What the
+//! operating system did with a worker is a thread below the worker's.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -49,6 +50,13 @@ impl Writer<'_, '_> {
         self.event(format_args!(r#"{{"ph":"M","name":"{what}","pid":{pid},"tid":{tid},"args":{{"name":{name}}}}}"#))
     }
 
+    /// The place of a worker's thread among the others.
+    fn sort(&mut self, tid: u32, place: u32) -> io::Result<()> {
+        self.event(format_args!(
+            r#"{{"ph":"M","name":"thread_sort_index","pid":{WORKERS},"tid":{tid},"args":{{"sort_index":{place}}}}}"#
+        ))
+    }
+
     fn slice(&mut self, pid: u32, tid: u32, times: (u64, u64), what: (&str, &str), args: &Value) -> io::Result<()> {
         let (name, category) = what;
         let (start, end) = (self.ns.at(times.0), self.ns.at(times.1));
@@ -73,8 +81,37 @@ pub(super) fn write(timeline: &Timeline<'_>, out: Out<'_>) -> io::Result<()> {
     let mut writer = Writer { out, first: true, ns: &ns };
     let program = if trace.header.program.is_empty() { "run" } else { &trace.header.program };
     writer.name("process_name", WORKERS, 0, program)?;
+    // Behind the workers' own threads, below each by its place.
+    let kernel = trace.workers() as u32 + 1;
     for worker in 0..trace.workers() as u32 {
         writer.name("thread_name", WORKERS, worker + 1, &trace.header.worker(worker))?;
+        if trace.header.kernel.is_some() {
+            writer.name(
+                "thread_name",
+                WORKERS,
+                kernel + worker,
+                &format!("{}, kernel", trace.header.worker(worker)),
+            )?;
+            writer.sort(worker + 1, 2 * worker)?;
+            writer.sort(kernel + worker, 2 * worker + 1)?;
+        }
+    }
+    if trace.header.kernel.is_some() {
+        for (worker, lane) in lanes::kernel(timeline).iter().enumerate() {
+            for &(index, start, end) in lane {
+                let record = &trace.records[index];
+                let args = json!({ "processor": (record.kind == Kind::Away).then_some(record.number) });
+                let name = lanes::told(timeline, record);
+                writer.slice(WORKERS, kernel + worker as u32, (start, end), (&name, record.kind.name()), &args)?;
+            }
+        }
+        for record in trace.records.iter().filter(|record| lanes::is_of_kernel(record)) {
+            let (name, tid) = (Value::from(lanes::told(timeline, record)), kernel + record.worker);
+            let ts = Us(ns.at(record.start.clamp(trace.start(), trace.stop())));
+            writer.event(format_args!(
+                r#"{{"ph":"i","s":"t","name":{name},"cat":"kernel","pid":{WORKERS},"tid":{tid},"ts":{ts}}}"#
+            ))?;
+        }
     }
     for (worker, lane) in lanes::nested(timeline).iter().enumerate() {
         for &(index, start, end) in lane {

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use super::Trace;
 use crate::error::TraceError;
-use crate::format::{COUNT_MAX, End, MAGIC, PAYLOAD_BYTES_MAX, Tag, VERSION};
+use crate::format::{COUNT_MAX, End, MAGIC, PAYLOAD_BYTES_MAX, Tag, VERSION, VERSION_READ};
 use crate::header::{Header, SlotInfo, Use};
 use crate::record::{Kind, RECORD_BYTES, Record};
 use crate::totals::{Sum, Totals};
@@ -37,7 +37,7 @@ impl<R: Read> Input<'_, R> {
         let first = self.exactly(12, "a section")?;
         let Some(tag) = Tag::ALL.into_iter().find(|tag| first.starts_with(&tag.bytes())) else {
             let found = format!("a section {:02x?}", &first[..4]);
-            return Err(damaged("a section", begin, found, "HEAD, SLOT, USES, RECS, SUMS or DONE"));
+            return Err(damaged("a section", begin, found, "HEAD, SLOT, USES, RECS, KRNL, SUMS or DONE"));
         };
         let length = Fields(&first[4..]).u64().unwrap_or(0);
         if length > PAYLOAD_BYTES_MAX {
@@ -97,7 +97,7 @@ pub(crate) fn read<R: Read>(from: &mut R, take: Take<'_>) -> Result<Trace, Trace
         });
     }
     match first.get(7) {
-        Some(&VERSION) => {}
+        Some(&(VERSION_READ..=VERSION)) => {}
         Some(&found) => return Err(TraceError::Version { found }),
         None => return Err(TraceError::Truncated { part: "the version", at: input.at }),
     }
@@ -124,6 +124,10 @@ pub(crate) fn read<R: Read>(from: &mut R, take: Take<'_>) -> Result<Trace, Trace
                 let records = records(&payload, at, trace.header.workers.len() as u64)?;
                 taken += records.len() as u64;
                 take(records)?;
+            }
+            Tag::Krnl => {
+                let observed = serde_json::from_slice(&payload);
+                trace.end.observed = observed.map_err(|error| damaged(part, at, error, "names as JSON"))?;
             }
             Tag::Sums => {
                 let totals = sums(&payload, trace.end.totals.len())
@@ -193,13 +197,14 @@ fn records(payload: &[u8], at: u64, workers: u64) -> Result<Vec<Record>, TraceEr
 fn sums(payload: &[u8], worker: usize) -> Option<Totals> {
     let mut fields = Fields(payload);
     let (number, edges) = (fields.u32()? as usize, fields.u32()? as usize);
-    let expected = edges.checked_add(1)?.checked_mul(Kind::COUNT * 16)?;
+    let expected = edges.checked_add(1)?.checked_mul(Kind::SUMMED * 16)?;
     if number != worker || fields.0.len() != expected {
         return None;
     }
     let mut totals = Totals::new(edges);
-    for kind in Kind::ALL {
+    for kind in &Kind::ALL[..Kind::SUMMED] {
         for column in 0..=edges {
+            let kind = *kind;
             totals.set_column(kind, column, Sum { count: fields.u64()?, ticks: fields.u64()? })?;
         }
     }
@@ -225,6 +230,6 @@ fn done(payload: &[u8], at: u64, taken: u64, trace: &mut Trace) -> Result<(), Tr
     if !matches!(trace.end.totals.len(), 0) && trace.end.totals.len() != workers {
         return Err(damaged(part, at, format!("sums of {} workers", trace.end.totals.len()), workers));
     }
-    trace.end = End { start, tick, elapsed_ns, dropped, totals: std::mem::take(&mut trace.end.totals) };
+    trace.end = End { start, tick, elapsed_ns, dropped, ..std::mem::take(&mut trace.end) };
     Ok(())
 }

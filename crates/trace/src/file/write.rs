@@ -3,6 +3,7 @@
 use crate::error::TraceError;
 use crate::format::{COUNT_MAX, End, MAGIC, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_SOFT, Tag, VERSION};
 use crate::header::{Header, SlotInfo, Use};
+use crate::observed::Observed;
 use crate::record::{Kind, RECORD_BYTES, Record};
 
 /// The first bytes of a trace.
@@ -117,7 +118,7 @@ pub(crate) fn end(end: &End, records: u64) -> Vec<u8> {
         section(&mut out, Tag::Sums, |out| {
             out.extend((worker as u32).to_le_bytes());
             out.extend((totals.edges() as u32).to_le_bytes());
-            for kind in Kind::ALL {
+            for &kind in &Kind::ALL[..Kind::SUMMED] {
                 for column in 0..=totals.edges() {
                     let sum = totals.column(kind, column);
                     out.extend(sum.count.to_le_bytes());
@@ -125,6 +126,12 @@ pub(crate) fn end(end: &End, records: u64) -> Vec<u8> {
                 }
             }
         });
+    }
+    // Strings and numbers, which JSON always has.
+    if end.observed != Observed::default()
+        && let Ok(json) = serde_json::to_vec(&end.observed)
+    {
+        section(&mut out, Tag::Krnl, |out| out.extend(json));
     }
     section(&mut out, Tag::Done, |out| {
         for word in [end.start, end.tick, end.elapsed_ns, records, end.dropped] {

@@ -1,8 +1,8 @@
 //! Random traces: any records at all, and runs that could have been.
 
 use multigrain_trace::{
-    ArrayInfo, ClockInfo, EdgeInfo, End, Flow, Header, Idleness, Kind, NO_SUBJECT, PlanInfo, Record, SlotInfo, Totals,
-    Trace, Use,
+    ArrayInfo, ClockInfo, EdgeInfo, End, Flow, Header, Idleness, KernelInfo, KernelSource, Kind, NO_SUBJECT, Observed,
+    Other, PlanInfo, Record, SlotInfo, Taken, Totals, Trace, Use,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -29,6 +29,7 @@ pub(crate) fn header(workers: usize, edges: usize) -> Header {
         tasks: vec!["sgemm".into()],
         plans: vec![PlanInfo { edge: 0, arrays: ["A", "B", "C"].map(array).to_vec(), calls: 8 }],
         reasons: vec!["alone".into()],
+        kernel: None,
     }
 }
 
@@ -74,6 +75,10 @@ pub(crate) fn any_trace() -> impl Strategy<Value = Trace> {
             let ([start, elapsed_ns, dropped], later) = end;
             let mut header = Header { tasks: tasks.clone(), workers: workers.clone(), ..header(0, 2) };
             (header.clock.tick, header.clock.ticks_per_second) = (start, rate);
+            let kernel = KernelInfo { source: KernelSource::Processors, refused: vec![tasks.concat()] };
+            header.kernel = with_sums.then_some(kernel);
+            let others = tasks.iter().map(|name| Other { thread: dropped as u32, name: name.clone(), own: with_sums });
+            let observed = Observed { others: others.collect(), lost: dropped, clock_error_ns: elapsed_ns };
             let mut totals = Vec::new();
             if with_sums {
                 totals = vec![Totals::new(2); workers.len()];
@@ -81,7 +86,7 @@ pub(crate) fn any_trace() -> impl Strategy<Value = Trace> {
                     totals[record.worker as usize].add_record(record);
                 }
             }
-            let end = End { start, tick: start.saturating_add(later), elapsed_ns, dropped, totals };
+            let end = End { start, tick: start.saturating_add(later), elapsed_ns, dropped, totals, observed };
             Trace { header, slots: slots.clone(), uses: uses.clone(), end, records }
         })
     })
@@ -177,4 +182,38 @@ fn simulate(workers: usize, start: u64, steps: &[(usize, Step)], tail: u64) -> T
     records.sort_by_key(|r: &Record| (r.start, r.worker, u64::MAX - r.end));
     let uses = (0..slots.len() as u32).map(|slot| Use { slot, call: slot }).collect();
     Trace { header, slots, uses, end: End { start, tick, ..End::default() }, records }
+}
+
+/// A run of two workers beside another program, observed: worker 0 is set aside for 300 ticks of its first leaf, for which
+/// worker 1 waits; then it waits for a transfer that has ended 250 ticks before it gets a processor.
+pub(crate) fn observed() -> Trace {
+    let record = |worker, kind, start, end, number, subject, detail| {
+        let index = if kind == Kind::Faults || kind == Kind::Away { multigrain_trace::NO_INDEX } else { 0 };
+        Record { start, end, number, subject, worker, index, kind, detail }
+    };
+    let records = vec![
+        record(0, Kind::Leaf, 0, 600, 0, 0, 0),
+        record(1, Kind::Leaf, 0, 200, 1, 0, 0),
+        record(0, Kind::Away, 200, 500, 1, 0, Taken::Preempted as u8),
+        record(1, Kind::Idle, 200, 600, 0, 0, Idleness::Join as u8),
+        record(0, Kind::Leaf, 600, 1000, 2, 0, 0),
+        record(1, Kind::Leaf, 600, 2000, 3, 0, 0),
+        record(0, Kind::Faults, 600, 900, 12, NO_SUBJECT, 0),
+        record(0, Kind::Wait, 1000, 1400, 0, 0, 0),
+        record(0, Kind::Transfer, 1000, 1150, 0, 0, Flow::Down as u8),
+        record(0, Kind::Away, 1000, 1400, 1, 2, Taken::Blocked as u8),
+        record(0, Kind::Ready, 1150, 1400, 1, 0, 0),
+        record(0, Kind::Migration, 1400, 1400, 0, 1, 0),
+        record(0, Kind::Leaf, 1400, 2000, 4, 0, 0),
+    ];
+    let other = |thread, name: &str, own| Other { thread, name: name.to_owned(), own };
+    let others = vec![other(77, "sh", false), other(5, "disk-0", true), other(0, "idle", false)];
+    let observed = Observed { others, lost: 0, clock_error_ns: 40 };
+    let kernel = Some(KernelInfo { source: KernelSource::ProcessorsAndWakings, refused: Vec::new() });
+    Trace {
+        header: Header { kernel, ..header(2, 1) },
+        records,
+        end: End { tick: 2000, observed, ..End::default() },
+        ..Trace::default()
+    }
 }

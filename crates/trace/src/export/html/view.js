@@ -3,9 +3,9 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const el = (id) => document.getElementById(id);
   // Kinds in the order of their numbers in the data; the last is a run of short spans drawn together.
-  const KINDS = ["leaf", "wait", "idle", "runtime", "journal", "fetch", "store", "queue"];
+  const KINDS = ["leaf", "wait", "idle", "runtime", "journal", "fetch", "store", "queue", "aside", "asleep", "woken"];
   const LABELS = { leaf: "leaf", wait: "wait", idle: "idle", runtime: "runtime", journal: "journal",
-    fetch: "fetch", store: "store", queue: "queued" };
+    fetch: "fetch", store: "store", queue: "queued", aside: "set aside", asleep: "waits by itself", woken: "woken, not running" };
   const MANY = KINDS.length;
   const ROW = 26, GAP = 4, AXIS = 26, NAMES = 150, PATH = 3;
   const wall = Math.max(1, data.wall_ns);
@@ -50,8 +50,8 @@
     if (kind === MANY) return true;
     if (!filter.kinds.has(kind)) return false;
     if (kind === 0) return filter.task === "" || lane.x[i] === Number(filter.task);
-    if (filter.edge !== "" && lane.x[i] !== Number(filter.edge)) return false;
-    return filter.task === "" || lane.worker === undefined;
+    if (lane.kernel !== true && filter.edge !== "" && lane.x[i] !== Number(filter.edge)) return false;
+    return filter.task === "" || lane.worker === undefined || lane.kernel === true;
   };
   /** The first span of a lane that ends after `t`. */
   const firstAfter = (lane, t) => {
@@ -106,7 +106,7 @@
   const drawLane = (lane, y, width) => {
     const span = view.to - view.from, plot = width - NAMES, scale = plot / span, height = ROW - PATH;
     const left = NAMES + Math.max(0, (0 - view.from) * scale), right = NAMES + Math.min(plot, (wall - view.from) * scale);
-    const runtime = lane.worker !== undefined && filter.kinds.has(3) && filter.edge === "" && filter.task === "";
+    const runtime = lane.worker !== undefined && !lane.kernel && filter.kinds.has(3) && filter.edge === "" && filter.task === "";
     context.fillStyle = runtime ? colours.runtime : colours.muted;
     context.fillRect(left, y, Math.max(0, right - left), height);
     // Spans narrower than a pixel add up in their column, so that none is lost and none is drawn too wide.
@@ -154,7 +154,7 @@
   const drawPath = (rows, width) => {
     const scale = (width - NAMES) / (view.to - view.from);
     context.fillStyle = colours.path;
-    const top = new Map(rows.map((lane, row) => [lane.worker, AXIS + row * (ROW + GAP)]));
+    const top = new Map(rows.map((lane, row) => [lane.kernel ? -1 : lane.worker, AXIS + row * (ROW + GAP)]));
     for (const [start, length, worker] of data.path) {
       const y = top.get(worker);
       if (y === undefined || start + length < view.from || start > view.to) continue;
@@ -167,7 +167,7 @@
   const drawDecisions = (rows, width) => {
     const scale = (width - NAMES) / (view.to - view.from);
     context.fillStyle = colours.mark;
-    const top = new Map(rows.map((lane, row) => [lane.worker, AXIS + row * (ROW + GAP)]));
+    const top = new Map(rows.map((lane, row) => [lane.kernel ? -1 : lane.worker, AXIS + row * (ROW + GAP)]));
     for (const [at, worker] of data.decisions) {
       const y = top.get(worker), x = (at - view.from) * scale;
       if (y === undefined || x < 0 || x > width - NAMES) continue;
@@ -288,7 +288,7 @@
     let i = firstAfter(lane, t);
     // Between two pixels anything may lie: take the span that is nearest.
     if (i >= lane.start.length || lane.start[i] > t + (view.to - view.from) / canvas.clientWidth) {
-      return `${lane.name}, ${time(t)}\n${lane.worker === undefined ? "at rest" : "runtime"}${decided(lane.worker, t)}`;
+      return `${lane.name}, ${time(t)}\n${lane.kernel ? "on a processor" : lane.worker === undefined ? "at rest" : "runtime"}${decided(lane.worker, t)}`;
     }
     const kind = lane.kind[i], head = `${lane.name}, ${time(lane.start[i])}, for ${time(lane.length[i])}\n`;
     if (kind === MANY) {
@@ -306,6 +306,9 @@
       journal: () => "journal",
       fetch: () => `fetch${label}, transfer ${lane.n[i]}`,
       store: () => `store${label}, transfer ${lane.n[i]}`,
+      aside: () => label.trim(),
+      asleep: () => label.trim(),
+      woken: () => label.trim(),
       queue: () => `queued behind others${label}, transfer ${lane.n[i]}`,
     };
     return head + what[KINDS[kind]]() + decided(lane.worker, t);

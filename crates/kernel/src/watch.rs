@@ -1,0 +1,134 @@
+//! The entry: observation begins, goes on beside a run, and ends.
+
+use crate::sink::Sink;
+use multigrain_trace::{KernelInfo, Observed};
+use thiserror::Error;
+
+/// Why nothing can be observed.
+#[derive(Debug, Error)]
+pub enum KernelError {
+    /// This system has no way that is known here.
+    #[error("--kernel observes Linux, and this is {system}: leave it out")]
+    System {
+        /// Its name.
+        system: &'static str,
+    },
+    /// The system refused a thread or a file.
+    #[error("the operating system cannot be observed: {source}; run without --kernel")]
+    Refused {
+        /// What it says.
+        #[from]
+        source: std::io::Error,
+    },
+}
+
+/// Whether this system can be observed at all; which source it allows is found out when that begins.
+///
+/// # Errors
+/// [`KernelError::System`].
+pub fn check() -> Result<(), KernelError> {
+    match cfg!(target_os = "linux") {
+        true => Ok(()),
+        false => Err(KernelError::System { system: std::env::consts::OS }),
+    }
+}
+
+/// The most memory that observing so many threads takes, on so many processors: rings, their copies, and events on their way.
+pub fn memory_bytes(threads: usize, processors: usize) -> u64 {
+    // A ring of 128 KiB and its copy, and what its events are in memory: a record of a ring has 40 bytes or more, an event less than 48.
+    const RING: u64 = 3 * (128 << 10) + (64 << 10);
+    // A chunk of records, and names.
+    const ELSE: u64 = 1 << 20;
+    RING * threads.max(processors) as u64 + ELSE
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use super::{KernelError, KernelInfo, Observed, Sink};
+    use crate::reader::Reader;
+    use crate::sources;
+    use rustix::event::{EventfdFlags, eventfd};
+    use std::os::fd::OwnedFd;
+    use std::sync::Arc;
+    use std::thread::{Builder, JoinHandle};
+
+    /// An observation that goes on.
+    #[derive(Debug)]
+    pub struct Watch {
+        info: KernelInfo,
+        stop: Arc<OwnedFd>,
+        thread: Option<JoinHandle<Observed>>,
+    }
+
+    impl Watch {
+        /// Begins to observe threads of this process, each by the number that the system has for it: the first is worker 0.
+        /// Records go to `sink`, on the observer's thread.
+        ///
+        /// # Errors
+        /// [`KernelError`], where not even sums can be read.
+        pub fn begin(threads: Vec<u32>, sink: Sink) -> Result<Watch, KernelError> {
+            let source = sources::open(&threads);
+            let info = KernelInfo { source: source.kind, refused: source.refused.clone() };
+            let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(std::io::Error::from)?);
+            let reader = Reader::new(source, threads, sink);
+            let file = Arc::clone(&stop);
+            let thread = Builder::new().name("kernel".into()).spawn(move || reader.serve(&file))?;
+            Ok(Watch { info, stop, thread: Some(thread) })
+        }
+
+        /// By what it observes.
+        pub fn info(&self) -> &KernelInfo {
+            &self.info
+        }
+
+        /// Ends it: all records are with the sink now.
+        pub fn end(mut self) -> Observed {
+            self.stop()
+        }
+
+        fn stop(&mut self) -> Observed {
+            let Some(thread) = self.thread.take() else { return Observed::default() };
+            // An eight-byte write to an event file that is not full always succeeds.
+            let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
+            thread.join().unwrap_or_default()
+        }
+    }
+
+    impl Drop for Watch {
+        fn drop(&mut self) {
+            self.stop();
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use super::{KernelError, KernelInfo, Observed, Sink, check};
+
+    /// An observation that goes on: here there is none.
+    #[derive(Debug)]
+    pub struct Watch(std::convert::Infallible);
+
+    impl Watch {
+        /// Refuses.
+        ///
+        /// # Errors
+        /// [`KernelError::System`].
+        pub fn begin(_: Vec<u32>, _: Sink) -> Result<Watch, KernelError> {
+            check()?;
+            Err(KernelError::System { system: std::env::consts::OS })
+        }
+
+        /// By what it observes.
+        pub fn info(&self) -> &KernelInfo {
+            match self.0 {}
+        }
+
+        /// Ends it.
+        pub fn end(self) -> Observed {
+            match self.0 {}
+        }
+    }
+}
+
+pub use system::Watch;

@@ -1,0 +1,58 @@
+//! What the operating system did with the workers.
+
+use super::aside::shares;
+use super::timeline::Timeline;
+use crate::record::{Kind, Record, Taken};
+
+/// What the operating system did with one worker in a run; times in ticks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelTimes {
+    /// In which it could have run and others did.
+    pub aside: u64,
+    /// Of that, who ran: longest first, `None` for those who are not known.
+    pub by: Vec<(Option<u32>, u64)>,
+    /// The longest time in which it could have run and did not, at a stretch; 0 where only sums are known.
+    pub longest: u64,
+    /// How often others were put before it.
+    pub preempted: u64,
+    /// How often it waited by itself.
+    pub blocked: u64,
+    /// How often it went on on another processor.
+    pub migrations: u64,
+    /// Pages that it touched and that had no memory yet.
+    pub minor_faults: u64,
+    /// Pages that had to be read from a disk.
+    pub major_faults: u64,
+}
+
+/// For each worker; for none where the operating system was not observed.
+pub(super) fn of(timeline: &Timeline<'_>) -> Vec<KernelTimes> {
+    let trace = timeline.trace;
+    if trace.header.kernel.is_none() {
+        return Vec::new();
+    }
+    let (first, last) = (trace.start(), trace.stop());
+    let mut all: Vec<KernelTimes> = vec![KernelTimes::default(); trace.workers()];
+    for (times, lane) in all.iter_mut().zip(&timeline.aside) {
+        times.by = shares(lane.iter(), first, last);
+        times.aside = times.by.iter().map(|(_, ticks)| ticks).sum();
+        times.longest = lane.iter().filter(|a| a.ticks == a.end - a.start).map(|a| a.ticks).max().unwrap_or(0);
+    }
+    let inside = |record: &&Record| record.end >= first && record.start <= last;
+    for record in trace.records.iter().filter(inside) {
+        let times = &mut all[record.worker as usize];
+        match record.kind {
+            Kind::Away if Taken::of(record.detail) == Taken::Preempted => times.preempted += 1,
+            Kind::Away if Taken::of(record.detail) == Taken::Blocked => times.blocked += 1,
+            Kind::Migration => times.migrations += 1,
+            Kind::Faults if record.detail == 1 => times.major_faults += u64::from(record.number),
+            Kind::Faults => times.minor_faults += u64::from(record.number),
+            Kind::Held => {
+                times.preempted += u64::from(record.number);
+                times.blocked += u64::from(record.index);
+            }
+            _ => {}
+        }
+    }
+    all
+}
