@@ -23,7 +23,7 @@ use crate::tree::{HalfEdge, Tree};
 use multigrain_simd::Isa;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use vectors::{Vectors, demands};
+use vectors::Vectors;
 
 /// A tree with its data, its models, and the vectors that are valid at the moment.
 pub struct Likelihood<'o> {
@@ -364,9 +364,7 @@ impl<'o> Likelihood<'o> {
     /// Adds the steps after which the vector of `half`'s node looks along `half`, with those of the vectors behind it that are
     /// needed for it, and holds it. Branches that the batch had before may be forgotten then.
     fn push_turned(&mut self, half: HalfEdge) {
-        // Only where a vector may have to leave for another does the order matter.
-        let is_there = self.tree.is_tip(half) || self.vectors.has(self.tree.inner_node(half), half);
-        let demands = if self.vectors.is_short() && !is_there { demands(&self.tree, half) } else { Vec::new() };
+        self.vectors.look_behind(&self.tree, half);
         let mut stack = vec![(half, false)];
         while let Some((half, ready)) = stack.pop() {
             if self.tree.is_tip(half) {
@@ -380,8 +378,8 @@ impl<'o> Likelihood<'o> {
             let sides = self.tree.others(half);
             let mut behind = sides.map(|side| self.tree.back(side));
             if !ready {
-                // The more demanding one is popped first.
-                behind.sort_by_key(|side| demands.get(side.index()));
+                // What is pushed last is popped first.
+                behind = self.vectors.by_demand(behind);
                 stack.push((half, true));
                 stack.extend(behind.map(|side| (side, false)));
                 continue;
