@@ -39,13 +39,18 @@ impl Patterns {
                 continue;
             }
             let next = patterns.weights.len() as u32;
-            let pattern = *found.entry(column).or_insert_with_key(|column| {
-                patterns.tips.iter_mut().zip(column).for_each(|(tip, &c)| tip.push(c));
+            let pattern = *found.entry(column).or_insert_with(|| {
                 patterns.weights.push(0);
                 next
             });
             patterns.weights[pattern as usize] += 1;
             patterns.pattern_of_site.push(Some(pattern));
+        }
+        // Rows that grow column by column would leave as much memory between them as they take.
+        let mut columns: Vec<&[u8]> = vec![&[]; patterns.len()];
+        found.iter().for_each(|(column, &pattern)| columns[pattern as usize] = column);
+        for (taxon, tip) in patterns.tips.iter_mut().enumerate() {
+            *tip = columns.iter().map(|column| column[taxon]).collect();
         }
         patterns
     }

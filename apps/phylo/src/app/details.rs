@@ -97,6 +97,10 @@ impl Details {
     /// SH-aLRT supports in per cent of the inner branches of a tree of all taxa. Branches that divide copies alone have none.
     pub(super) fn labels(&self, prepared: &Prepared, tree: &Tree) -> BTreeMap<HalfEdge, String> {
         let mut labels = BTreeMap::new();
+        if self.supports.is_empty() {
+            // The divisions of thousands of taxa take more memory than their likelihood.
+            return labels;
+        }
         let taxon_of: HashMap<&str, usize> = prepared.names.iter().enumerate().map(|(t, n)| (n.as_str(), t)).collect();
         let taxa: Vec<usize> = prepared.kept_names.iter().map(|name| taxon_of[name.as_str()]).collect();
         let Splits { branches, sets } = Splits::new(tree);
