@@ -126,7 +126,7 @@ const GAIN: f64 = 0.01;
 /// The matrices that are tried with all ways of rates.
 const MATRICES_AHEAD: usize = 3;
 /// No more free rates than this.
-const FREE_RATES: usize = 10;
+pub(crate) const CATEGORIES_MOST: usize = 10;
 
 /// Matrices of a kind of data, with their frequencies.
 fn matrices(data_type: DataType) -> Vec<String> {
@@ -248,7 +248,7 @@ impl Choosing<'_, '_> {
                 self.try_pair(matrix, &format!("{rates}{correction}"));
             }
             let mut fewer = f64::INFINITY;
-            for categories in 2..=FREE_RATES {
+            for categories in 2..=CATEGORIES_MOST {
                 let value = self.try_pair(matrix, &format!("+R{categories}{correction}"));
                 if value >= fewer {
                     break;

@@ -592,6 +592,43 @@ fn memory_bounds_what_is_in_progress() {
     assert!(refused.exit_status() == 2 && refused.to_string().contains("--memory"), "{refused}");
 }
 
+/// An evaluation, which reads each vector once for every model that it tries, has the fewest, however much room there is; not so
+/// where it would lose those of other partitions, or looks at the tree from all branches.
+#[test]
+fn evaluations_have_few_vectors() {
+    use multigrain_phylo::app::Needs;
+    let letters = evolved(31, 120);
+    let folder = folder(&[("a.phy", &letters), ("p.txt", "HKY, x = 1-60\nJC, y = 61-120\n")]);
+    let [alignment, partitions, tree] = ["a.phy", "p.txt", "t.nwk"].map(|name| path(folder.path(), name));
+    let (read, _) = read_alignment(Path::new(&alignment), Format::Auto).unwrap();
+    std::fs::write(&tree, format!("({});", read.names.join(","))).unwrap();
+    let vectors = |more: &[&str]| {
+        let args = args(&[&[&*alignment, "--threads", "1", "--memory", "1099511627776"], more].concat());
+        let mut prepared = prepare(&args).unwrap();
+        let scheduler = args.scheduler(&mut prepared).unwrap();
+        let needs = Needs::of(&prepared);
+        assert_eq!((prepared.vectors, scheduler.options().strands_max.is_some()), (needs.vectors, true));
+        (needs.vectors, needs.bytes(1, 1))
+    };
+    let (all, searched) = vectors(&[]);
+    let (few, evaluated) = vectors(&["--evaluate", &tree]);
+    assert!((all, few) == (28, 14) && evaluated < searched, "{all} {few} {evaluated} {searched}");
+    assert_eq!(vectors(&["--evaluate", &tree, "--alrt", "100"]).0, 29);
+    assert_eq!(vectors(&["--evaluate", &tree, "--partitions", &partitions]).0, 29);
+}
+
+/// Where a model is chosen, memory is stated for the candidate that takes most.
+#[test]
+fn candidates_are_counted_in_the_memory() {
+    use multigrain_phylo::app::Needs;
+    let folder = folder(&[("a.phy", &evolved(21, 200))]);
+    let alignment = path(folder.path(), "a.phy");
+    let needs = |model: &str| Needs::of(&prepare(&args(&[&alignment, "--model", model])).unwrap());
+    let [chosen, widest, usual] = ["auto", "GTR+F+R10", "GTR+F+G4"].map(needs);
+    assert_eq!((chosen.vector, chosen.thread), (widest.vector, widest.thread));
+    assert!(chosen.job > 2 * usual.job && chosen.vectors == usual.vectors, "{chosen:?} {usual:?}");
+}
+
 /// With room for the fewest vectors everything that is written is what it is with room for all, but for what the log says.
 #[test]
 fn little_memory_changes_no_result() {

@@ -2,6 +2,7 @@
 
 use super::args::Args;
 use super::prepare::{Prepared, Task};
+use crate::choose::CATEGORIES_MOST;
 use crate::error::Error;
 use crate::kernel::kernel_states;
 use crate::likelihood::{BRANCHES_MOST, fewest};
@@ -23,8 +24,10 @@ const BRANCH_BYTES: u64 = 200;
 pub struct Needs {
     /// Once: data, results, replicates of sites.
     pub shared: u64,
-    /// For each search or replicate that is in progress: vectors of conditional likelihoods, of all inner nodes.
+    /// For each search, replicate or evaluation that is in progress: as many vectors of conditional likelihoods as it uses.
     pub job: u64,
+    /// Of how many inner nodes these are.
+    pub vectors: usize,
     /// Each of these.
     pub vector: u64,
     /// How many of them a job can do without: it computes them again when it needs them.
@@ -46,16 +49,23 @@ impl Needs {
             0 => 0,
             replicates => Drawn::bytes(patterns as usize, replicates),
         };
-        let thread = |p: &Partition| {
+        let thread = |p: &Partition, categories: usize| {
             let (states, codes) = (p.model.states as u64, p.patterns.data_type.masks().len() as u64);
-            p.model.categories as u64 * states * (states + codes) * size_of::<f64>() as u64
+            categories as u64 * states * (states + codes) * size_of::<f64>() as u64
+        };
+        let vector = of_widest(prepared, vector_bytes);
+        let vectors = vectors(prepared);
+        let spare = match &prepared.task {
+            Task::Search => search::SPARE_VECTORS + 2,
+            Task::Evaluate { .. } => 2,
         };
         Needs {
             shared: PROGRAM_BYTES + letters + replicates + jobs * BRANCH_BYTES * 2 * taxa,
-            job: job_bytes(prepared) + taxa * letters_bytes(prepared),
-            vector: vector_bytes(prepared),
-            spare: prepared.kept_names.len() - 2 - fewest(prepared.kept_names.len()),
-            thread: (5 * taxa).min(BRANCHES_MOST as u64) * prepared.partitions.iter().map(thread).sum::<u64>(),
+            job: (vectors + spare) as u64 * vector + taxa * letters_bytes(prepared),
+            vectors,
+            vector,
+            spare: vectors - fewest(prepared.kept_names.len()),
+            thread: (5 * taxa).min(BRANCHES_MOST as u64) * of_widest(prepared, thread),
         }
     }
 
@@ -98,24 +108,32 @@ fn letters_bytes(prepared: &Prepared) -> u64 {
     prepared.partitions.iter().map(letters).sum()
 }
 
-/// A conditional likelihood vector of all partitions.
-fn vector_bytes(prepared: &Prepared) -> u64 {
-    let vector = |p: &Partition| {
-        let entries = kernel_states(p.model.states) * p.model.categories * size_of::<f64>() + size_of::<u32>();
-        (p.patterns.len().next_multiple_of(8) * entries) as u64
-    };
-    prepared.partitions.iter().map(vector).sum()
+/// A conditional likelihood vector of a partition with so many categories of rates.
+fn vector_bytes(partition: &Partition, categories: usize) -> u64 {
+    let entries = kernel_states(partition.model.states) * categories * size_of::<f64>() + size_of::<u32>();
+    (partition.patterns.len().next_multiple_of(8) * entries) as u64
 }
 
-/// Conditional likelihood vectors of all inner nodes, and those with tables that are needed while places for a subtree are
-/// tried.
-fn job_bytes(prepared: &Prepared) -> u64 {
+/// Bytes of all partitions, or, where models are chosen, of the one that takes most of those under the candidate of most
+/// categories, if that is more: candidates are fitted to one partition at a time.
+fn of_widest(prepared: &Prepared, bytes: impl Fn(&Partition, usize) -> u64) -> u64 {
+    let all = prepared.partitions.iter().map(|p| bytes(p, p.model.categories)).sum::<u64>();
+    let open = prepared.partitions.iter().zip(&prepared.schemes).filter(|(_, scheme)| scheme.is_open);
+    let candidates = open.filter(|_| prepared.criterion.is_some()).map(|(p, _)| bytes(p, CATEGORIES_MOST));
+    candidates.fold(all, u64::max)
+}
+
+/// How many vectors of inner nodes a job has where there is room for them. A search looks at one tree from all its branches, and uses
+/// those that it has again and again. An evaluation makes all of them again for every model that it tries, and reads most of
+/// them once: then the fewest, which stay in a core's cache, take less time than all, which are written to memory. Of several
+/// partitions one is tried at a time, for which the others would lose theirs.
+fn vectors(prepared: &Prepared) -> usize {
     let taxa = prepared.kept_names.len();
-    let spare = match &prepared.task {
-        Task::Search => search::SPARE_VECTORS,
-        Task::Evaluate { .. } => 0,
-    };
-    (taxa + spare) as u64 * vector_bytes(prepared)
+    match &prepared.task {
+        Task::Evaluate { fixed: true, .. } => fewest(taxa),
+        Task::Evaluate { .. } if prepared.partitions.len() == 1 && prepared.alrt == 0 => fewest(taxa),
+        _ => taxa - 2,
+    }
 }
 
 /// What there is: as much as was asked for, or the computer's memory.
@@ -151,9 +169,10 @@ impl Args {
             keep_no_free_memory();
         }
         let bytes = available(self.memory)?;
-        let (jobs, missing) = Needs::of(prepared).jobs_within(bytes, most, options.workers)?;
+        let needs = Needs::of(prepared);
+        let (jobs, missing) = needs.jobs_within(bytes, most, options.workers)?;
         options.strands_max = Some(jobs);
-        prepared.vectors = prepared.kept_names.len() - 2 - missing;
+        prepared.vectors = needs.vectors - missing;
         Scheduler::new(options).map_err(|e| Error::request(format!("--policy, --threads: {e}")))
     }
 }
@@ -164,7 +183,7 @@ mod tests {
 
     #[test]
     fn as_many_jobs_as_there_is_room_for() {
-        let needs = Needs { shared: 100, job: 50, vector: 3, spare: 2, thread: 10 };
+        let needs = Needs { shared: 100, job: 50, vectors: 9, vector: 3, spare: 2, thread: 10 };
         assert_eq!(needs.bytes(3, 2), 270);
         let of = |bytes| needs.jobs_within(bytes, 4, 2).ok();
         assert_eq!(

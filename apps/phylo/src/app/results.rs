@@ -50,14 +50,13 @@ pub(crate) fn introduce(prepared: &Prepared, scheduler: &Scheduler, log: &Log<'_
     let options = scheduler.options();
     if let Some(jobs) = options.strands_max {
         let (needs, threads) = (Needs::of(prepared), options.workers);
-        let nodes = prepared.kept_names.len() - 2;
-        let missing = nodes.saturating_sub(prepared.vectors);
+        let missing = needs.vectors.saturating_sub(prepared.vectors);
         let bytes = readable_bytes(needs.bytes(jobs, threads) - missing as u64 * needs.vector);
         let again = match missing {
             0 => String::new(),
             _ => format!(
-                "; it has room for {} of {nodes} vectors of conditional likelihoods, the others are computed again when they are",
-                prepared.vectors
+                "; it has room for {} of {} vectors of conditional likelihoods, the others are computed again when they are",
+                prepared.vectors, needs.vectors
             ),
         };
         log.line(&format!("memory: about {bytes}, {} at a time{again}", counted(jobs, "job", "jobs")));
