@@ -1,4 +1,4 @@
-//! `--kernel`: what the operating system did with the workers, in the trace of a run beside another program.
+//! `--observe`: what the operating system did with the workers, in the trace of a run beside another program.
 
 #![cfg(target_os = "linux")]
 
@@ -46,10 +46,10 @@ fn beside_a_busy_program_a_worker_is_seen_to_be_set_aside_for_it() {
     bind_to_one_processor();
     let place = Place::new();
     let busy = Busy::begin();
-    let ran = place.run("run sgemm --n 1200 --threads 1 --trace run.trace --kernel");
+    let ran = place.run("run sgemm --n 1200 --threads 1 --trace run.trace --observe");
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     // By what it was observed is said, and how more could be known.
-    assert!(ran.stderr.contains("--kernel: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--observe: "), "{}", ran.stderr);
     let told = place.run("trace run.trace --json").json();
     let kernel = &told["kernel"];
     let source = kernel["source"].as_str().expect("a source");
@@ -81,7 +81,7 @@ fn beside_a_busy_program_a_worker_is_seen_to_be_set_aside_for_it() {
 #[test]
 fn without_a_trace_there_is_nothing_to_add_to() {
     let place = Place::new();
-    let ran = place.run("run saxpy --n 1000 --kernel");
+    let ran = place.run("run saxpy --n 1000 --observe");
     assert_eq!(ran.status, Some(2));
     assert!(ran.stderr.contains("--trace"), "{}", ran.stderr);
 }
@@ -93,4 +93,15 @@ fn a_trace_without_it_says_nothing_of_the_system() {
     assert_eq!(place.run("run saxpy --n 1000 --trace run.trace").status, Some(0));
     assert!(place.run("trace run.trace --json").json()["kernel"].is_null());
     assert!(!place.run("trace run.trace").stdout.contains("operating system"));
+}
+
+/// It is an option of every application: none has another of this name.
+#[test]
+fn every_application_takes_it() {
+    let place = Place::new();
+    for app in ["saxpy", "sgemv", "sgemm", "conv2d", "fft3d", "gravity", "hmmer"] {
+        let ran = place.run(&format!("run {app} --help"));
+        assert_eq!(ran.status, Some(0), "{app}: {}", ran.stderr);
+        assert!(ran.stdout.contains("--observe"), "{app}");
+    }
 }

@@ -53,7 +53,7 @@ pub(crate) struct RunArgs {
     /// Adds to the trace what the operating system did with the workers: when others were put before them, and who, as far as
     /// the system lets it be known
     #[arg(long, global = true, help_heading = COMMON, requires = "trace")]
-    pub(crate) kernel: bool,
+    pub(crate) observe: bool,
 }
 
 /// What a run would move and need, without running it

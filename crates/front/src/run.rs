@@ -31,7 +31,7 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
     let interrupt = Interrupt::install()?;
     let mut app = request.prepare(&runtime)?;
     app.job = args.common.with_files_read(app.job);
-    if args.kernel {
+    if args.observe {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         app.job = app.job.with_kept_bytes(kernel::memory_bytes(runtime.workers()?, processors));
     }
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
         discard: args.discard,
         full_trace: false,
         trace: spill.clone(),
-        kernel: args.kernel,
+        kernel: args.observe,
         abort: Some(&interrupt.abort),
         on_start: Some(&begin),
         journal_interval: args.journal_interval,
@@ -149,9 +149,9 @@ pub(crate) fn alone() -> Result<(), Failure> {
 
 /// Refuses, before any work, to observe where that cannot be.
 fn check_kernel(args: &RunArgs, on_ranks: bool) -> Result<(), Failure> {
-    match args.kernel {
+    match args.observe {
         true if on_ranks => Err(Failure::Request(
-            "--kernel observes the workers of one process, and ranks are several: leave it out, or run without mpirun"
+            "--observe observes the workers of one process, and ranks are several: leave it out, or run without mpirun"
                 .into(),
         )),
         true => kernel::check().map_err(|e| Failure::Request(e.to_string())),
@@ -162,12 +162,12 @@ fn check_kernel(args: &RunArgs, on_ranks: bool) -> Result<(), Failure> {
 /// Says by what the operating system was observed, if it was.
 fn tell_observed(spill: &Spill) {
     let Some((info, observed)) = spill.observed() else { return };
-    say(&format!("--kernel: {}", info.source));
+    say(&format!("--observe: {}", info.source));
     for refused in &info.refused {
-        say(&format!("--kernel could tell more: {refused}"));
+        say(&format!("--observe could tell more: {refused}"));
     }
     if observed.lost > 0 {
-        say(&format!("--kernel: {} events found no room and are missing from the trace", observed.lost));
+        say(&format!("--observe: {} events found no room and are missing from the trace", observed.lost));
     }
 }
 

@@ -8,13 +8,13 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum KernelError {
     /// This system has no way that is known here.
-    #[error("--kernel observes Linux, and this is {system}: leave it out")]
+    #[error("--observe observes Linux, and this is {system}: leave it out")]
     System {
         /// Its name.
         system: &'static str,
     },
     /// The system refused a thread or a file.
-    #[error("the operating system cannot be observed: {source}; run without --kernel")]
+    #[error("the operating system cannot be observed: {source}; run without --observe")]
     Refused {
         /// What it says.
         #[from]

@@ -62,7 +62,7 @@ pub enum Kind {
     /// task, the subject the strand in bits 0 to 23 and the number of workers it starts on in bits 24 to 31 (0 if it
     /// waits, 255 also for more), the detail the reason, an index into the header's.
     Decision = 10,
-    /// The operating system did not let a worker's thread run (a thread that is observed by `--kernel`). The detail is a
+    /// The operating system did not let a worker's thread run (a thread that is observed by `--observe`). The detail is a
     /// [`Taken`], the subject who had its processor (longest of all, if it was preempted), an index into
     /// [`Observed::others`](crate::Observed), the number the processor.
     Away = 11,
