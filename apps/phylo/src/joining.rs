@@ -16,7 +16,9 @@ const FAR: f64 = 3.0;
 /// Cantor), the mean over partitions by the sites that both taxa have. Taxa without such a site are far apart.
 fn distances(data: &[&Patterns]) -> Vec<f64> {
     let taxa = data.first().map_or(0, |p| p.taxa());
-    let mut sums = vec![[0.0; 2]; taxa * taxa];
+    // Of two taxa the later's row.
+    let at = |i: usize, j: usize| i * (i - 1) / 2 + j;
+    let mut sums = vec![[0.0; 2]; taxa * taxa.saturating_sub(1) / 2];
     for patterns in data {
         let masks = patterns.data_type.masks();
         let full = masks[usize::from(patterns.data_type.gap())];
@@ -34,19 +36,26 @@ fn distances(data: &[&Patterns]) -> Vec<f64> {
                 if both > 0 {
                     let left = 1.0 - differ as f64 / both as f64 / share;
                     let distance = if left > 0.0 { (-share * left.ln()).min(FAR) } else { FAR };
-                    let [sum, sites] = &mut sums[i * taxa + j];
+                    let [sum, sites] = &mut sums[at(i, j)];
                     *sum += distance * both as f64;
                     *sites += both as f64;
                 }
             }
         }
     }
-    let of = |i: usize, j: usize| match sums[i.max(j) * taxa + i.min(j)] {
-        _ if i == j => 0.0,
-        [_, 0.0] => FAR,
-        [sum, sites] => sum / sites,
+    let of = |i: usize, j: usize| match i != j {
+        false => 0.0,
+        true => match sums[at(i.max(j), i.min(j))] {
+            [_, 0.0] => FAR,
+            [sum, sites] => sum / sites,
+        },
     };
     (0..taxa * taxa).map(|ij| of(ij / taxa, ij % taxa)).collect()
+}
+
+/// The most bytes that [`join_neighbours`] has at once, of so many taxa: distances, and their sums or variances.
+pub fn bytes(taxa: u64) -> u64 {
+    2 * size_of::<f64>() as u64 * taxa * taxa
 }
 
 /// The tree, with each length in all of `sets` sets; where there is a constraint, only what it lets be joined is.

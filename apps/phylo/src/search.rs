@@ -37,7 +37,7 @@ pub use state::{Stage, State, StateError};
 
 use crate::alignment::Patterns;
 use crate::constraint::Constraint;
-use crate::joining::join_neighbours;
+use crate::joining::{self, join_neighbours};
 use crate::likelihood::{Likelihood, Offload, Precision};
 use crate::model::Model;
 use crate::parsimony::Parsimony;
@@ -127,6 +127,14 @@ const CLIMBS: usize = 4;
 
 /// Radius with which rounds of subtrees begin.
 const NEAR: usize = 5;
+
+/// Bytes that are taken while the trees with which a search begins are made, before its vectors are.
+pub(crate) fn start_bytes(data: &[&Patterns], is_fast: bool) -> u64 {
+    match data.first() {
+        Some(patterns) if !is_fast && Signal::of(data) != Signal::Usual => joining::bytes(patterns.taxa() as u64),
+        _ => 0,
+    }
+}
 
 /// The trees with which a search begins besides that of its state.
 fn starts(data: &[&Patterns], signal: Signal, options: &Options, state: &State) -> Vec<Tree> {

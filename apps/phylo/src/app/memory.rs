@@ -2,6 +2,7 @@
 
 use super::args::Args;
 use super::prepare::{Prepared, Task};
+use crate::alignment::Patterns;
 use crate::choose::CATEGORIES_MOST;
 use crate::error::Error;
 use crate::kernel::kernel_states;
@@ -59,9 +60,14 @@ impl Needs {
             Task::Search => search::SPARE_VECTORS + 2,
             Task::Evaluate { .. } => 2,
         };
+        let patterns_of: Vec<&Patterns> = prepared.partitions.iter().map(|p| &p.patterns).collect();
+        let start = match &prepared.task {
+            Task::Search => search::start_bytes(&patterns_of, prepared.is_fast),
+            Task::Evaluate { .. } => 0,
+        };
         Needs {
             shared: PROGRAM_BYTES + letters + replicates + jobs * BRANCH_BYTES * 2 * taxa,
-            job: (vectors + spare) as u64 * vector + taxa * letters_bytes(prepared),
+            job: ((vectors + spare) as u64 * vector + taxa * letters_bytes(prepared)).max(start),
             vectors,
             vector,
             spare: vectors - fewest(prepared.kept_names.len()),
