@@ -45,7 +45,7 @@ fn bind_to_one_processor() {
 fn beside_a_busy_program_a_worker_is_seen_to_be_set_aside_for_it() {
     bind_to_one_processor();
     let place = Place::new();
-    let _busy = Busy::begin();
+    let busy = Busy::begin();
     let ran = place.run("run sgemm --n 1200 --threads 1 --trace run.trace --observe");
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     // By what it was observed is said, and how more could be known.
@@ -61,10 +61,10 @@ fn beside_a_busy_program_a_worker_is_seen_to_be_set_aside_for_it() {
         "{text}"
     );
     if source.starts_with("processors") {
-        // The shell, or whatever else this computer has to do on that processor.
-        let is_named = |who: &str| who.ends_with(')') && who.contains(" (");
+        // Among whatever else this computer has to do on that processor.
+        let shell = format!("sh ({})", busy.0.id());
         let by = worker["set_aside_for"].as_array().unwrap();
-        assert!(by.iter().any(|by| is_named(by["who"].as_str().unwrap_or_default())), "{told}");
+        assert!(by.iter().any(|by| by["who"] == *shell && by["seconds"].as_f64() > Some(0.0)), "{told}");
         let stalls = told["stalls"].as_array().unwrap();
         let is_told = |stall: &serde_json::Value| stall["cause"] == "set aside" && stall["set_aside"] == true;
         assert!(stalls.iter().any(is_told), "{told}");

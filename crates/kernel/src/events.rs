@@ -24,8 +24,8 @@ const IN_INTERRUPT: u64 = 0x08 | 0x10;
 /// Something that the operating system did; times in nanoseconds of the clock that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A thread got a processor; who had it before, if known.
-    In { at: u64, processor: u32, thread: u32, before: Option<u32> },
+    /// A thread got a processor.
+    In { at: u64, processor: u32, thread: u32 },
     /// A thread had to leave its processor, though it could have gone on, or because it waited; who was next, if known.
     Out { at: u64, processor: u32, thread: u32, preempted: bool, next: Option<u32> },
     /// A thread that waited was woken by another, or by an interrupt in the middle of that other.
@@ -115,15 +115,13 @@ fn event(record: &[u8], tracepoints: &Tracepoints) -> Option<Event> {
         SWITCH | SWITCH_CPU_WIDE => {
             let identity = identity(body)?;
             let (thread, at, processor) = (u32_at(identity, 4)?, u64_at(identity, 8)?, u32_at(identity, 16)?);
-            // The other of the two; -1 is a thread that has ended.
-            let other = if kind == SWITCH_CPU_WIDE { Some(u32_at(body, 4)?) } else { None };
-            let other = other.filter(|other| *other != u32::MAX);
             if misc & OUT == 0 {
-                return Some(Event::In { at, processor, thread, before: other });
+                return Some(Event::In { at, processor, thread });
             }
             let preempted = misc & PREEMPTED != 0;
-            // Nobody (0) is put before a thread that could go on, so that is one of another space of names.
-            let next = other.filter(|next| !(preempted && *next == 0));
+            // -1 is a thread that has ended.
+            let next = if kind == SWITCH_CPU_WIDE { Some(u32_at(body, 4)?) } else { None };
+            let next = next.filter(|next| *next != u32::MAX);
             Some(Event::Out { at, processor, thread, preempted, next })
         }
         _ => None,
@@ -200,11 +198,11 @@ mod tests {
         let out = |at, processor, preempted, next| Event::Out { at, processor, thread: 11, preempted, next };
         let expected = [
             out(100, 1, true, None),
-            Event::In { at: 150, processor: 0, thread: 11, before: None },
+            Event::In { at: 150, processor: 0, thread: 11 },
             out(200, 0, false, Some(0)),
-            Event::In { at: 250, processor: 0, thread: 11, before: Some(5) },
+            Event::In { at: 250, processor: 0, thread: 11 },
             out(300, 0, true, Some(99)),
-            out(400, 0, true, None),
+            out(400, 0, true, Some(0)),
             out(500, 0, false, None),
         ];
         assert_eq!(all(&bytes.concat()), expected);
@@ -244,7 +242,7 @@ mod tests {
         let unknown = record(77, 0, &[1; 40]);
         let switch = record(SWITCH, 0, &identity(11, 150, 0));
         let bytes = [lost, unknown, lost_samples, switch.clone()].concat();
-        let inside = Event::In { at: 150, processor: 0, thread: 11, before: None };
+        let inside = Event::In { at: 150, processor: 0, thread: 11 };
         assert_eq!(all(&bytes), [Event::Lost { at: 1, count: 5 }, Event::Lost { at: 2, count: 3 }, inside]);
         // One that ends in the middle, or says so, ends all.
         assert_eq!(all(&[&switch[..], &switch[..20]].concat()), [inside, Event::Lost { at: 0, count: 1 }]);
@@ -272,7 +270,7 @@ mod tests {
             let mut bytes: Vec<u8> = records.iter().flat_map(|(kind, misc, body)| record(*kind, *misc, body)).collect();
             bytes.extend(record(SWITCH, 0, &identity(11, mark, 0)));
             let last = all(&bytes).pop();
-            prop_assert_eq!(last, Some(Event::In { at: mark, processor: 0, thread: 11, before: None }));
+            prop_assert_eq!(last, Some(Event::In { at: mark, processor: 0, thread: 11 }));
         }
     }
 }

@@ -7,7 +7,7 @@ use multigrain_trace::{Kind, Taken};
 
 use crate::events::{Event, Request};
 
-/// Others that are told apart while a worker is away: what more of them have counts for nobody.
+/// Others that are told apart while a worker is woken and does not run: what more of them have counts for nobody.
 const OTHERS_MAX: usize = 64;
 /// Requests to disks that are remembered until they are completed.
 const REQUESTS_MAX: usize = 1 << 16;
@@ -47,10 +47,11 @@ enum State {
     /// Events were lost: what it does now is not known.
     Unknown,
     Running,
+    /// Somebody else has its processor, if it is known who.
     Off {
         since: u64,
         taken: Taken,
-        next: Option<u32>,
+        by: Option<u32>,
         processor: u32,
     },
 }
@@ -58,10 +59,10 @@ enum State {
 #[derive(Clone, Debug)]
 struct Lane {
     state: State,
-    /// Who had its processor since it left, and for how long.
-    ran: Vec<(u32, u64)>,
     /// When it was woken, by whom, and whether by an interrupt.
     woken: Option<(u64, u32, bool)>,
+    /// Who had which processor since then, and for how long.
+    ran: Vec<((u32, u32), u64)>,
     processor: Option<u32>,
 }
 
@@ -73,8 +74,8 @@ type UnderWay = (u64, u32, u32, bool);
 pub(crate) struct Lanes {
     workers: HashMap<u32, u32>,
     lanes: Vec<Lane>,
-    /// Who has each processor, and since when.
-    running: HashMap<u32, (u32, u64)>,
+    /// Who has each processor, if that is known, and since when.
+    running: HashMap<u32, (Option<u32>, u64)>,
     requests: HashMap<Request, UnderWay>,
     lost: u64,
 }
@@ -83,7 +84,7 @@ impl Lanes {
     /// Of these threads, from a moment on.
     pub(crate) fn new(threads: &[u32], begin: u64) -> Lanes {
         let workers = threads.iter().enumerate().map(|(worker, thread)| (*thread, worker as u32)).collect();
-        let lane = Lane { state: State::Unseen(begin), ran: Vec::new(), woken: None, processor: None };
+        let lane = Lane { state: State::Unseen(begin), woken: None, ran: Vec::new(), processor: None };
         let (running, requests) = (HashMap::new(), HashMap::new());
         Lanes { workers, lanes: vec![lane; threads.len()], running, requests, lost: 0 }
     }
@@ -104,25 +105,26 @@ impl Lanes {
                 }
             }
             Event::Out { at, processor, thread, preempted, next } => {
-                self.ran(processor, thread, at);
+                self.turn(processor, next, at, seen);
                 let Some((_, lane)) = self.lane(thread) else { return };
                 let taken = if preempted { Taken::Preempted } else { Taken::Blocked };
-                lane.state = State::Off { since: at, taken, next, processor };
+                let by = if preempted { culprit(next) } else { next };
+                lane.state = State::Off { since: at, taken, by, processor };
                 (lane.woken, lane.processor) = (None, Some(processor));
-                lane.ran.clear();
             }
             Event::Woken { at, thread, by, interrupt } => {
                 let Some((_, lane)) = self.lane(thread) else { return };
                 // A thread that runs had not gone to sleep yet, and one is woken once.
                 if matches!(lane.state, State::Off { .. } | State::Unseen(_)) && lane.woken.is_none() {
                     lane.woken = Some((at, by, interrupt));
+                    lane.ran.clear();
                 }
             }
-            Event::In { at, processor, thread, before } => {
-                self.running.insert(processor, (thread, at));
+            Event::In { at, processor, thread } => {
+                self.turn(processor, Some(thread), at, seen);
                 let Some((worker, lane)) = self.lane(thread) else { return };
                 seen.extend(lane.off(worker, at));
-                seen.extend(lane.ready(worker, at, before));
+                seen.extend(lane.ready(worker, at, processor));
                 if let Some(before) = lane.processor.filter(|before| *before != processor) {
                     seen.push(Seen {
                         worker,
@@ -169,19 +171,27 @@ impl Lanes {
         }
     }
 
-    /// A thread leaves a processor: it has kept those workers from it that are to have it.
-    fn ran(&mut self, processor: u32, thread: u32, at: u64) {
-        let Some((_, from)) = self.running.remove(&processor).filter(|(running, _)| *running == thread) else { return };
-        for lane in &mut self.lanes {
-            let State::Off { since, processor: its, .. } = lane.state else { continue };
-            if its != processor {
-                continue;
+    /// From now on somebody has a processor, or nobody who is known: so ends the time of who had it before.
+    fn turn(&mut self, processor: u32, now: Option<u32>, at: u64, seen: &mut Vec<Seen>) {
+        let (before, from) = *self.running.entry(processor).or_insert((None, at));
+        if before == now {
+            return;
+        }
+        self.running.insert(processor, (now, at));
+        let comes = now.and_then(|now| self.workers.get(&now));
+        for (worker, lane) in (0..).zip(&mut self.lanes) {
+            if let Some(before) = before {
+                lane.add((processor, before), from, at);
             }
-            let length = at.saturating_sub(from.max(since));
-            match lane.ran.iter().position(|(other, _)| *other == thread) {
-                Some(place) => lane.ran[place].1 += length,
-                None if lane.ran.len() < OTHERS_MAX => lane.ran.push((thread, length)),
-                None => {}
+            match lane.state {
+                // Its own return ends all of the time, once it runs.
+                State::Off { taken: Taken::Preempted, by, processor: its, .. }
+                    if its == processor && comes != Some(&worker) && by != culprit(now) =>
+                {
+                    seen.extend(lane.off(worker, at));
+                    lane.state = State::Off { since: at, taken: Taken::Preempted, by: culprit(now), processor };
+                }
+                _ => {}
             }
         }
     }
@@ -192,34 +202,49 @@ impl Lanes {
     }
 }
 
+/// Who keeps a worker from a processor that it could have: never nobody, so 0 is one of another space of numbers, or a bound on
+/// all of them.
+fn culprit(thread: Option<u32>) -> Option<u32> {
+    thread.filter(|thread| *thread != 0)
+}
+
 impl Lane {
-    /// The time without a processor that ends now, if there was one.
+    /// The time without a processor that ends now, if there was one, or its part in which one and the same had the processor.
     fn off(&self, worker: u32, at: u64) -> Option<Seen> {
-        let (start, taken, next, processor) = match self.state {
-            State::Off { since, taken: taken @ Taken::Preempted, next, processor } => {
-                // Who had most of it; where others' turns are not seen, who was next.
-                let most = self.ran.iter().max_by_key(|(_, length)| *length).map(|(other, _)| *other);
-                (since, taken, most.or(next), processor)
-            }
-            State::Off { since, taken, next, processor } => (since, taken, next, processor),
+        let (start, taken, by, processor) = match self.state {
+            State::Off { since, taken, by, processor } => (since, taken, by, processor),
             State::Unseen(since) => (since, Taken::Unseen, None, u32::MAX),
             State::Running | State::Unknown => return None,
         };
         let (kind, detail) = (Kind::Away, taken as u8);
-        let (end, index, subject) = (at.max(start), multigrain_trace::NO_INDEX, next.into());
+        let (end, index, subject) = (at.max(start), multigrain_trace::NO_INDEX, by.into());
         let number = Subject::Number(processor);
         Some(Seen { worker, kind, start, end, number, index, subject, detail })
     }
 
-    /// The end of that time in which it had been woken. One that was preempted could have run all the time.
-    fn ready(&self, worker: u32, at: u64, before: Option<u32>) -> Option<Seen> {
+    /// Somebody had a processor: as far as it has been woken since, that counts.
+    fn add(&mut self, who: (u32, u32), from: u64, to: u64) {
+        let Some((woken, ..)) = self.woken else { return };
+        let length = to.saturating_sub(from.max(woken));
+        match self.ran.iter().position(|(other, _)| *other == who) {
+            Some(place) => self.ran[place].1 += length,
+            None if self.ran.len() < OTHERS_MAX => self.ran.push((who, length)),
+            None => {}
+        }
+    }
+
+    /// The end of that time in which it had been woken, and who had longest the processor that it has got. One that was
+    /// preempted could have run all the time.
+    fn ready(&self, worker: u32, at: u64, processor: u32) -> Option<Seen> {
         if matches!(self.state, State::Off { taken: Taken::Preempted, .. }) {
             return None;
         }
         let (start, by, interrupt) = self.woken?;
+        let there = self.ran.iter().filter(|((its, _), _)| *its == processor);
+        let longest = there.max_by_key(|(_, length)| *length).map(|((_, thread), _)| *thread);
         let (kind, detail) = (Kind::Ready, u8::from(interrupt));
         let (end, index, number) = (at.max(start), multigrain_trace::NO_INDEX, Subject::Thread(by));
-        Some(Seen { worker, kind, start, end, number, index, subject: before.into(), detail })
+        Some(Seen { worker, kind, start, end, number, index, subject: longest.into(), detail })
     }
 }
 
@@ -244,16 +269,20 @@ mod tests {
         Event::Out { at, processor: 0, thread, preempted, next: Some(next) }
     }
 
+    fn enter(at: u64, thread: u32, processor: u32) -> Event {
+        Event::In { at, processor, thread }
+    }
+
     #[test]
     fn set_aside_blocked_woken_and_moved() {
         let events = [
-            Event::In { at: 20, processor: 0, thread: 11, before: Some(77) },
+            Event::In { at: 20, processor: 0, thread: 11 },
             out(30, 11, true, 99),
-            Event::In { at: 45, processor: 0, thread: 11, before: Some(77) },
+            Event::In { at: 45, processor: 0, thread: 11 },
             out(50, 11, false, 0),
             Event::Woken { at: 70, thread: 11, by: 12, interrupt: false },
             Event::Woken { at: 71, thread: 11, by: 13, interrupt: false },
-            Event::In { at: 80, processor: 1, thread: 11, before: Some(77) },
+            Event::In { at: 80, processor: 1, thread: 11 },
             // Nobody's business.
             out(85, 77, true, 11),
             out(90, 11, true, 99),
@@ -263,7 +292,7 @@ mod tests {
             (0, Kind::Away, 10, 20, Subject::Nothing, Taken::Unseen as u8),
             (0, Kind::Away, 30, 45, Subject::Thread(99), Taken::Preempted as u8),
             (0, Kind::Away, 50, 80, Subject::Thread(0), Taken::Blocked as u8),
-            (0, Kind::Ready, 70, 80, Subject::Thread(77), 0),
+            (0, Kind::Ready, 70, 80, Subject::Nothing, 0),
             (0, Kind::Migration, 80, 80, Subject::Number(0), 0),
             (0, Kind::Away, 90, 100, Subject::Thread(99), Taken::Preempted as u8),
         ];
@@ -271,35 +300,68 @@ mod tests {
         assert_eq!((seen[3].number, seen[4].number), (Subject::Thread(12), Subject::Number(1)));
     }
 
-    /// The first to have the processor may have it for an instant only.
     #[test]
-    fn it_was_set_aside_for_who_had_its_processor_longest() {
-        let enter = |at, thread, processor| Event::In { at, processor, thread, before: None };
+    fn it_was_set_aside_for_each_who_had_its_processor_in_turn() {
+        let leave = |at, thread, next| Event::Out { at, processor: 0, thread, preempted: false, next };
         let events = [
             enter(20, 11, 0),
             out(30, 11, true, 90),
-            enter(30, 90, 0),
-            out(32, 90, false, 91),
-            enter(32, 91, 0),
+            enter(31, 90, 0),
+            leave(33, 90, Some(91)),
+            enter(34, 91, 0),
             // Another processor is none of its business.
-            enter(33, 92, 1),
+            enter(35, 92, 1),
             Event::Out { at: 99, processor: 1, thread: 92, preempted: false, next: None },
-            out(60, 91, true, 90),
-            enter(60, 90, 0),
-            out(65, 90, true, 11),
-            enter(65, 11, 0),
+            // Nobody, or one of another space of numbers: neither is a culprit.
+            leave(60, 91, Some(0)),
+            enter(61, 0, 0),
+            out(65, 0, true, 90),
+            enter(66, 90, 0),
+            leave(70, 90, Some(11)),
+            enter(71, 11, 0),
         ];
         let (seen, _) = run(&events, 100);
-        assert_eq!(short(&seen)[1], (0, Kind::Away, 30, 65, Subject::Thread(91), Taken::Preempted as u8));
+        let parts = [(30, 33, 90.into()), (33, 60, 91.into()), (60, 65, None), (65, 71, 90.into())];
+        let part = |(start, end, by): (u64, u64, Option<u32>)| {
+            (0, Kind::Away, start, end, Subject::from(by), Taken::Preempted as u8)
+        };
+        assert_eq!(short(&seen)[1..], parts.map(part));
+    }
+
+    /// Where only its own thread is seen, another worker that is is one of those who came between.
+    #[test]
+    fn of_those_who_came_between_a_worker_may_be_all_that_is_seen() {
+        let leave = |at, thread| Event::Out { at, processor: 0, thread, preempted: true, next: None };
+        let events = [enter(20, 11, 0), leave(30, 11), enter(40, 12, 0), leave(50, 12), enter(60, 11, 0)];
+        let (seen, _) = run(&events, 60);
+        let by = |thread| Subject::from(thread);
+        let parts: Vec<_> = seen.iter().filter(|s| s.worker == 0).map(|s| (s.start, s.end, s.subject)).collect();
+        assert_eq!(parts[1..], [(30, 40, by(None)), (40, 50, by(Some(12))), (50, 60, by(None))]);
+    }
+
+    #[test]
+    fn a_woken_worker_waited_for_who_had_its_processor_longest() {
+        let leave = |at, thread, next| Event::Out { at, processor: 1, thread, preempted: false, next: Some(next) };
+        let woken = Event::Woken { at: 50, thread: 11, by: 12, interrupt: false };
+        let before = [enter(20, 11, 0), enter(21, 91, 1), out(30, 11, false, 0), woken];
+        let since = [leave(80, 91, 92), enter(80, 92, 1), leave(85, 92, 11), enter(85, 11, 1)];
+        let ready = |events: &[Event]| {
+            let (seen, _) = run(events, 90);
+            seen.iter().filter(|s| s.kind == Kind::Ready).map(|s| (s.start, s.end, s.subject)).collect::<Vec<_>>()
+        };
+        // 92 was the last, for an instant only; what 91 had before the waking, or 0 elsewhere, does not count.
+        assert_eq!(ready(&[&before[..], &since].concat()), [(50, 85, Subject::Thread(91))]);
+        // Who had it was not seen to begin.
+        assert_eq!(ready(&[&before[..], &[enter(85, 11, 2)]].concat()), [(50, 85, Subject::Nothing)]);
     }
 
     #[test]
     fn what_was_lost_is_not_made_up() {
         let events = [
-            Event::In { at: 20, processor: 0, thread: 11, before: Some(77) },
+            Event::In { at: 20, processor: 0, thread: 11 },
             out(30, 11, true, 99),
             Event::Lost { at: 40, count: 4 },
-            Event::In { at: 45, processor: 0, thread: 11, before: Some(77) },
+            Event::In { at: 45, processor: 0, thread: 11 },
             out(50, 12, false, 0),
         ];
         let (seen, lost) = run(&events, 60);
@@ -315,11 +377,11 @@ mod tests {
         let events = [
             out(30, 11, true, 99),
             Event::Woken { at: 35, thread: 11, by: 12, interrupt: true },
-            Event::In { at: 40, processor: 0, thread: 11, before: Some(77) },
+            Event::In { at: 40, processor: 0, thread: 11 },
             // It runs: a waking changes nothing, now or at its next turn.
             Event::Woken { at: 41, thread: 11, by: 12, interrupt: true },
             out(42, 11, false, 0),
-            Event::In { at: 44, processor: 0, thread: 11, before: Some(77) },
+            Event::In { at: 44, processor: 0, thread: 11 },
         ];
         let (seen, _) = run(&events, 50);
         assert_eq!(short(&seen).iter().map(|s| s.1).collect::<Vec<_>>(), [Kind::Away, Kind::Away]);
@@ -342,7 +404,7 @@ mod tests {
     fn event() -> impl Strategy<Value = Event> {
         let thread = || 10..14_u32;
         prop_oneof![
-            (thread(), 0..2_u32).prop_map(|(thread, processor)| Event::In { at: 0, processor, thread, before: None }),
+            (thread(), 0..2_u32).prop_map(|(thread, processor)| Event::In { at: 0, processor, thread }),
             (thread(), 0..2_u32, any::<bool>(), proptest::option::of(0..100_u32)).prop_map(
                 |(thread, processor, preempted, next)| Event::Out { at: 0, processor, thread, preempted, next }
             ),
@@ -365,6 +427,37 @@ mod tests {
     }
 
     proptest! {
+        /// One processor that has them in any order, and a worker that never waits by itself: each has as much of the worker's
+        /// time as it ran while the worker did not, and those times touch.
+        #[test]
+        fn what_others_ran_is_what_a_worker_was_set_aside_for(turns in proptest::collection::vec((0..4_usize, 2..50_u64), 1..40)) {
+            let threads = [11, 90, 91, 0];
+            let (mut events, mut at, mut expected) = (vec![enter(10, 11, 0)], 10, [0; 4]);
+            let (mut running, mut last) = (0, 10);
+            for (next, length) in turns.into_iter().chain([(0, 2)]) {
+                at += length;
+                // Each has it until the next takes it; the worker from when it enters.
+                if running != 0 {
+                    expected[running] += length;
+                }
+                if next != running {
+                    events.push(out(at, threads[running], true, threads[next]));
+                    events.push(enter(at + 1, threads[next], 0));
+                    if next == 0 {
+                        expected[running] += 1;
+                        at += 1;
+                    }
+                }
+                (running, last) = (next, at);
+            }
+            let (seen, _) = run(&events, last);
+            let set_aside: Vec<&Seen> = seen[1..].iter().collect();
+            for (other, thread) in (1..4).zip([Some(90), Some(91), None]) {
+                let his = set_aside.iter().filter(|s| s.subject == Subject::from(thread));
+                prop_assert_eq!(his.map(|s| s.end - s.start).sum::<u64>(), expected[other]);
+            }
+        }
+
         /// Whatever comes in whatever order of kinds: a worker's times without a processor do not overlap, and lie between
         /// the beginning and the end; a time in which it was ready is the end of one of them.
         #[test]

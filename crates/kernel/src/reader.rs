@@ -38,6 +38,8 @@ pub(crate) struct Reader {
     /// Events that are later than some that may still come.
     pending: Vec<Event>,
     seen: Vec<Seen>,
+    /// When each worker's last time without a processor ended, on both clocks.
+    ends: Vec<(u64, u64)>,
     /// What `/proc` said last of each thread.
     sums: Vec<Sums>,
     chunk: Vec<Record>,
@@ -52,14 +54,15 @@ impl Reader {
         let mut reader = Reader {
             source,
             sums: Vec::new(),
-            threads,
             sink,
             clocks,
             lanes,
             names: Names::default(),
             pending: Vec::new(),
             seen: Vec::new(),
+            ends: vec![(0, 0); threads.len()],
             chunk,
+            threads,
         };
         reader.sums = (0..reader.threads.len()).map(|worker| reader.read_sums(worker, Sums::default())).collect();
         reader
@@ -122,8 +125,13 @@ impl Reader {
     fn hand_on(&mut self) {
         for seen in std::mem::take(&mut self.seen) {
             let (number, subject) = (self.number(seen.number), self.number(seen.subject));
-            let (start, end) = (self.clocks.tick(seen.start), self.clocks.tick(seen.end));
+            let (mut start, end) = (self.clocks.tick(seen.start), self.clocks.tick(seen.end));
             let Seen { worker, kind, index, detail, .. } = seen;
+            if kind == Kind::Away {
+                // Where the time goes on its parts touch, though the clocks may have been read again in between.
+                let before = std::mem::replace(&mut self.ends[worker as usize], (seen.end, end.max(start)));
+                start = if before.0 == seen.start { before.1 } else { start };
+            }
             self.push(Record { start, end: end.max(start), number, subject, worker, index, kind, detail });
         }
     }

@@ -63,11 +63,11 @@ pub enum Kind {
     /// waits, 255 also for more), the detail the reason, an index into the header's.
     Decision = 10,
     /// The operating system did not let a worker's thread run (a thread that is observed by `--observe`). The detail is a
-    /// [`Taken`], the subject who had its processor (longest of all, if it was preempted), an index into
-    /// [`Observed::others`](crate::Observed), the number the processor.
+    /// [`Taken`], the subject who had its processor, an index into [`Observed::others`](crate::Observed), the number the
+    /// processor. Where it was preempted, each who had that in turn has a record, and those of one time touch.
     Away = 11,
     /// The end of such a time, in which the thread had been woken and was not given a processor yet. The subject is who had
-    /// that processor before, the number who woke it, the detail 1 if an interrupt did, in whose middle that one was.
+    /// that processor longest meanwhile, the number who woke it, the detail 1 if an interrupt did, in whose middle that one was.
     Ready = 12,
     /// A worker's thread went on on another processor (a moment), which is the number; the subject is the one before.
     Migration = 13,

@@ -3,7 +3,9 @@
 mod support;
 
 use multigrain_trace::analysis::{Cause, StepKind};
-use multigrain_trace::{Analysis, End, Flow, Idleness, Kind, NO_SUBJECT, Record, SlotInfo, Trace, Use};
+use multigrain_trace::{
+    Analysis, End, Flow, Idleness, KernelInfo, KernelSource, Kind, NO_SUBJECT, Other, Record, SlotInfo, Trace, Use,
+};
 use proptest::prelude::*;
 use support::traces;
 
@@ -262,13 +264,56 @@ fn a_worker_that_was_set_aside_is_told_from_one_that_waited() {
     assert!(analysis.kernel.is_empty() && analysis.stalls.iter().all(|s| s.explanation.cause != Cause::SetAside));
 }
 
+/// One time, in which one after another had the processor: it counts once, and each has its part.
+#[test]
+fn times_that_touch_are_one_with_several_who_ran() {
+    let mut trace = traces::observed();
+    trace.end.observed.others.push(Other { thread: 88, name: "cc".into(), own: false });
+    let away = trace.records.iter().position(|r| r.kind == Kind::Away).unwrap();
+    trace.records[away].end = 280;
+    let mut second = Record { start: 280, end: 420, subject: 3, ..trace.records[away] };
+    trace.records.insert(away + 2, second);
+    (second.start, second.end, second.subject) = (420, 500, NO_SUBJECT);
+    trace.records.insert(away + 3, second);
+    let analysis = Analysis::of(&trace, 10);
+    let first = &analysis.kernel[0];
+    assert_eq!((first.aside, first.longest, first.preempted), (550, 300, 1));
+    assert_eq!(first.by, [(Some(0), 330), (Some(3), 140), (None, 80)]);
+    let told: Vec<_> = analysis.stalls.iter().map(|s| (s.start, s.end, s.workers[0], s.aside)).collect();
+    assert_eq!(told, [(200, 600, 1, false), (1000, 1400, 0, false), (200, 500, 0, true)]);
+    assert!(analysis.stalls[2].explanation.shown.contains("for 300 ns of it"), "{:?}", analysis.stalls[2]);
+    assert!(analysis.stalls[2].explanation.shown.contains("cc (88)"), "{:?}", analysis.stalls[2]);
+}
+
+/// A thread that had no processor for long is seen to when it has one again: what it could not have had since the reading
+/// before was before that.
+#[test]
+fn sums_that_are_longer_than_their_interval_reach_back() {
+    let held = |start, end, delay_us| record(0, Kind::Held, start, end, 0, delay_us, 0);
+    let times = |all: &[Record]| {
+        let mut trace = trace(1, all.to_vec(), 100_000);
+        trace.header.kernel = Some(KernelInfo { source: KernelSource::Sums, refused: Vec::new() });
+        let times = &Analysis::of(&trace, 1).kernel[0];
+        // Where within an interval is not known, so neither is what was longest.
+        assert_eq!(times.longest, 0);
+        let timeline = multigrain_trace::analysis::Timeline::new(&trace);
+        (times.aside, timeline.set_aside(0, 0, 20_000).0, timeline.set_aside(0, 60_000, 100_000).0)
+    };
+    assert_eq!(times(&[held(80_000, 100_000, 70)]), (70_000, 0, 40_000));
+    // What lies before has its own.
+    assert_eq!(times(&[held(0, 20_000, 10), held(80_000, 100_000, 70)]), (80_000, 10_000, 40_000));
+    assert_eq!(times(&[held(20_000, 40_000, 20), held(40_000, 60_000, 30)]), (50_000, 10_000, 0));
+    // More than there was.
+    assert_eq!(times(&[held(0, 20_000, 60)]).0, 20_000);
+}
+
 #[test]
 fn of_sums_a_part_counts_by_its_time() {
     // Of 8 us it could have run for 4 and did not, and was set aside three times.
     let mut held = record(0, Kind::Held, 0, 8000, 3, 4, 0);
     held.index = 2;
     let mut trace = trace(1, vec![record(0, Kind::Leaf, 0, 10_000, 0, 0, 0), held], 10_000);
-    trace.header.kernel = traces::observed().header.kernel;
+    trace.header.kernel = Some(KernelInfo { source: KernelSource::Sums, refused: Vec::new() });
     let times = &Analysis::of(&trace, 1).kernel[0];
     assert_eq!((times.aside, times.longest, times.by.as_slice()), (4000, 0, &[(None, 4000)][..]));
     assert_eq!((times.preempted, times.blocked), (3, 2));

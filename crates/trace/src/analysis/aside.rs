@@ -1,7 +1,7 @@
 //! When workers could have run and others did, and who that was.
 
 use crate::file::Trace;
-use crate::record::{Kind, NO_SUBJECT, Taken};
+use crate::record::{Kind, NO_SUBJECT, Record, Taken};
 
 /// An interval in which a worker could have run and others did, all of the time or, where only sums are known, some of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,10 @@ pub(super) fn of(trace: &Trace) -> Vec<Vec<Aside>> {
     for record in &trace.records {
         let (start, end) = (record.start.clamp(first, last), record.end.clamp(first, last));
         let lane = &mut lanes[record.worker as usize];
+        if record.kind == Kind::Held {
+            held(lane, start, end, (f64::from(record.subject) * rate / 1e6) as u64, first);
+            continue;
+        }
         // They do not overlap, as whoever writes them knows.
         let start = lane.last().map_or(start, |before| start.max(before.end));
         if start >= end {
@@ -39,16 +43,53 @@ pub(super) fn of(trace: &Trace) -> Vec<Vec<Aside>> {
         }
         let by = Some(record.subject).filter(|subject| *subject != NO_SUBJECT);
         let is_idle = |other: u32| trace.end.observed.others.get(other as usize).is_some_and(crate::Other::is_idle);
-        let (ticks, by) = match record.kind {
-            Kind::Away if Taken::of(record.detail) == Taken::Preempted => (end - start, by),
-            // Where nobody had the processor before, it was only as slow to begin as processors are.
-            Kind::Ready if !by.is_some_and(is_idle) => (end - start, by),
-            Kind::Held => (((f64::from(record.subject) * rate / 1e6) as u64).min(end - start), None),
-            _ => continue,
-        };
-        lane.push(Aside { start, end, ticks, by });
+        // Where nobody had the processor before, it was only as slow to begin as processors are.
+        if is_preempted(record) || record.kind == Kind::Ready && !by.is_some_and(is_idle) {
+            lane.push(Aside { start, end, ticks: end - start, by });
+        }
     }
     lanes
+}
+
+/// Adds sums of an interval. A time without a processor is told when it has ended, so it may be longer than the interval, and
+/// reaches back then, also beyond what was told before.
+fn held(lane: &mut Vec<Aside>, start: u64, end: u64, mut ticks: u64, first: u64) {
+    let mut start = start.min(end.saturating_sub(ticks)).max(first);
+    while let Some(before) = lane.pop_if(|before| before.end > start) {
+        ticks = ticks.saturating_add(before.ticks);
+        start = before.start.min(end.saturating_sub(ticks)).max(first);
+    }
+    if start < end {
+        lane.push(Aside { start, end, ticks: ticks.min(end - start), by: None });
+    }
+}
+
+fn is_preempted(record: &Record) -> bool {
+    record.kind == Kind::Away && Taken::of(record.detail) == Taken::Preempted
+}
+
+/// The times in which others were put before workers: the first record of each, its start and its end. Records that touch are
+/// one time, in which one after another had the processor.
+pub(super) fn times(trace: &Trace) -> Vec<(usize, u64, u64)> {
+    let mut times: Vec<(usize, u64, u64)> = Vec::new();
+    let mut last: Vec<Option<usize>> = vec![None; trace.workers()];
+    for (index, record) in trace.records.iter().enumerate().filter(|(_, record)| is_preempted(record)) {
+        let last = &mut last[record.worker as usize];
+        match last.filter(|last| times[*last].2 == record.start) {
+            Some(last) => times[last].2 = record.end,
+            None => {
+                *last = Some(times.len());
+                times.push((index, record.start, record.end));
+            }
+        }
+    }
+    times
+}
+
+/// The longest of a worker's times, of which some may touch.
+pub(super) fn longest_of(lane: &[Aside]) -> u64 {
+    let touching = lane.chunk_by(|before, next| before.end == next.start);
+    touching.map(|parts| parts.iter().map(|part| part.ticks).sum()).max().unwrap_or(0)
 }
 
 /// The ticks of some intervals between two moments, and who had most of them.

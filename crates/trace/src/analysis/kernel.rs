@@ -1,8 +1,9 @@
 //! What the operating system did with the workers.
 
-use super::aside::shares;
+use super::aside::{self, longest_of, shares};
 use super::timeline::Timeline;
-use crate::record::{Kind, Record, Taken};
+use crate::observed::KernelSource;
+use crate::record::{Kind, Taken};
 
 /// What the operating system did with one worker in a run; times in ticks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,21 +29,21 @@ pub struct KernelTimes {
 /// For each worker; for none where the operating system was not observed.
 pub(super) fn of(timeline: &Timeline<'_>) -> Vec<KernelTimes> {
     let trace = timeline.trace;
-    if trace.header.kernel.is_none() {
-        return Vec::new();
-    }
+    let Some(info) = &trace.header.kernel else { return Vec::new() };
     let (first, last) = (trace.start(), trace.stop());
     let mut all: Vec<KernelTimes> = vec![KernelTimes::default(); trace.workers()];
     for (times, lane) in all.iter_mut().zip(&timeline.aside) {
         times.by = shares(lane.iter(), first, last);
         times.aside = times.by.iter().map(|(_, ticks)| ticks).sum();
-        times.longest = lane.iter().filter(|a| a.ticks == a.end - a.start).map(|a| a.ticks).max().unwrap_or(0);
+        times.longest = if info.source == KernelSource::Sums { 0 } else { longest_of(lane) };
     }
-    let inside = |record: &&Record| record.end >= first && record.start <= last;
-    for record in trace.records.iter().filter(inside) {
+    let inside = |start: u64, end: u64| end >= first && start <= last;
+    for (record, ..) in aside::times(trace).into_iter().filter(|(_, start, end)| inside(*start, *end)) {
+        all[trace.records[record].worker as usize].preempted += 1;
+    }
+    for record in trace.records.iter().filter(|record| inside(record.start, record.end)) {
         let times = &mut all[record.worker as usize];
         match record.kind {
-            Kind::Away if Taken::of(record.detail) == Taken::Preempted => times.preempted += 1,
             Kind::Away if Taken::of(record.detail) == Taken::Blocked => times.blocked += 1,
             Kind::Migration => times.migrations += 1,
             Kind::Faults if record.detail == 1 => times.major_faults += u64::from(record.number),

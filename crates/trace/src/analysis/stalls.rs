@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use super::aside;
 use super::cause::{Explanation, StallTransfer, explain};
 use super::timeline::Timeline;
 use crate::header::Header;
-use crate::record::{Idleness, Kind, Record, Taken};
+use crate::record::{Idleness, Kind};
 
 /// A time in which one or several workers could not go on, all for the same reason.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,11 +74,9 @@ pub(super) fn longest(timeline: &Timeline<'_>, most: usize) -> Vec<Stall> {
             }
         }
     }
-    for (index, record) in timeline.trace.records.iter().enumerate() {
-        if record.kind != Kind::Away || Taken::of(record.detail) != Taken::Preempted {
-            continue;
-        }
-        for (start, end) in working(timeline, record) {
+    for (index, start, end) in aside::times(timeline.trace) {
+        let record = &timeline.trace.records[index];
+        for (start, end) in working(timeline, record.worker, start, end) {
             let key = (end, record.kind, record.detail, record.index, record.worker, record.number);
             groups.entry(key).or_default().push((start, record.worker, index));
         }
@@ -95,10 +94,10 @@ pub(super) fn longest(timeline: &Timeline<'_>, most: usize) -> Vec<Stall> {
 }
 
 /// The parts of an interval in which its worker neither waited nor was idle, which are stalls already.
-fn working(timeline: &Timeline<'_>, record: &Record) -> Vec<(u64, u64)> {
+fn working(timeline: &Timeline<'_>, worker: u32, start: u64, end: u64) -> Vec<(u64, u64)> {
     let (first, last) = (timeline.trace.start(), timeline.trace.stop());
-    let (mut reached, end) = (record.start.clamp(first, last), record.end.clamp(first, last));
-    let lane = &timeline.lanes[record.worker as usize];
+    let (mut reached, end) = (start.clamp(first, last), end.clamp(first, last));
+    let lane = &timeline.lanes[worker as usize];
     let behind = lane.partition_point(|span| span.end <= reached);
     let mut parts = Vec::new();
     for span in lane[behind..].iter().take_while(|span| span.start < end) {
