@@ -26,8 +26,12 @@ impl fmt::Display for KernelSource {
             KernelSource::ProcessorsAndWakings => {
                 "perf events of all processors and tracepoints: when workers were set aside and for whom, and who woke them"
             }
-            KernelSource::Processors => "perf events of all processors: when workers were set aside and for whom",
-            KernelSource::Threads => "perf events of the workers' own threads: when they were set aside, not for whom",
+            KernelSource::Processors => {
+                "perf events of all processors: when workers were set aside and for whom, without what woken ones waited for a processor"
+            }
+            KernelSource::Threads => {
+                "perf events of the workers' own threads: when they were set aside, not for whom, without what woken ones waited for a processor"
+            }
             KernelSource::Sums => {
                 "sums in /proc, read every 20 ms: how long workers were set aside, neither when exactly nor for whom"
             }

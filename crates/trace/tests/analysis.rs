@@ -4,7 +4,8 @@ mod support;
 
 use multigrain_trace::analysis::{Cause, StepKind};
 use multigrain_trace::{
-    Analysis, End, Flow, Idleness, KernelInfo, KernelSource, Kind, NO_SUBJECT, Other, Record, SlotInfo, Trace, Use,
+    Analysis, End, Flow, Idleness, KernelInfo, KernelSource, Kind, NO_SUBJECT, Other, Record, SlotInfo, Taken, Trace,
+    Use,
 };
 use proptest::prelude::*;
 use support::traces;
@@ -283,6 +284,20 @@ fn times_that_touch_are_one_with_several_who_ran() {
     assert_eq!(told, [(200, 600, 1, false), (1000, 1400, 0, false), (200, 500, 0, true)]);
     assert!(analysis.stalls[2].explanation.shown.contains("for 300 ns of it"), "{:?}", analysis.stalls[2]);
     assert!(analysis.stalls[2].explanation.shown.contains("cc (88)"), "{:?}", analysis.stalls[2]);
+}
+
+/// A leaf in whose middle its worker waited by itself is not one that took long to compute.
+#[test]
+fn a_worker_that_stood_still_within_a_leaf_is_told() {
+    let mut trace = traces::observed();
+    let away = trace.records.iter_mut().find(|r| r.kind == Kind::Away).unwrap();
+    (away.detail, away.subject) = (Taken::Blocked as u8, 2);
+    let explanation = &Analysis::of(&trace, 1).stalls[0].explanation;
+    assert_eq!(explanation.cause, Cause::Stopped, "{explanation:?}");
+    assert!(explanation.shown.contains("worker 0") && explanation.shown.contains("300 ns"), "{explanation:?}");
+    // Most of the wait was not that.
+    trace.records.iter_mut().find(|r| r.kind == Kind::Away).unwrap().end = 300;
+    assert_eq!(Analysis::of(&trace, 1).stalls[0].explanation.cause, Cause::Imbalance);
 }
 
 /// A thread that had no processor for long is seen to when it has one again: what it could not have had since the reading

@@ -2,7 +2,7 @@
 //! time, and from who held the place that the block needed.
 
 use super::timeline::{Moved, Timeline};
-use crate::record::{Flow, Idleness, Kind, NO_SUBJECT, NO_TRANSFER, Record};
+use crate::record::{Flow, Idleness, Kind, NO_SUBJECT, NO_TRANSFER, Record, Taken};
 use crate::units::{bytes, rate, time};
 
 /// What a stall came from.
@@ -26,6 +26,8 @@ pub enum Cause {
     Imbalance,
     /// The operating system put others before a worker that could have gone on.
     SetAside,
+    /// Another worker waited by itself in the middle of a leaf: it was stopped, or a page or a lock was not there.
+    Stopped,
     /// A leaf of another worker took far longer than such leaves usually take.
     Slow,
     /// Another worker waited in turn.
@@ -51,6 +53,7 @@ impl Cause {
             Cause::Drain => "drain",
             Cause::Imbalance => "imbalance",
             Cause::SetAside => "set aside",
+            Cause::Stopped => "stopped",
             Cause::Slow => "slow leaf",
             Cause::OtherWaited => "other waited",
             Cause::Handover => "handover",
@@ -362,6 +365,11 @@ impl About<'_, '_> {
         let timeline = self.timeline;
         let lane = timeline.lanes.get(other as usize).map_or(&[][..], Vec::as_slice);
         let first = lane.partition_point(|span| span.end <= self.from);
+        let is_asleep =
+            |r: &&Record| r.kind == Kind::Away && r.worker == other && Taken::of(r.detail) == Taken::Blocked;
+        let within = |r: &&Record| r.start < self.to && r.end > self.from;
+        let asleep: Vec<&Record> = timeline.trace.records.iter().filter(within).filter(is_asleep).collect();
+        let mut stopped = 0;
         let mut sums = [0_u64; 3];
         let mut longest: Option<(u64, &Record)> = None;
         let mut leaves = 0;
@@ -374,6 +382,10 @@ impl About<'_, '_> {
                 _ => 2,
             };
             sums[sum] += inside;
+            if record.kind == Kind::Leaf {
+                let (from, to) = (span.start.max(self.from), span.end.min(self.to));
+                stopped += asleep.iter().map(|r| r.end.min(to).saturating_sub(r.start.max(from))).sum::<u64>();
+            }
             leaves += usize::from(sum == 0);
             if longest.is_none_or(|(ticks, _)| inside > ticks) {
                 longest = Some((inside, record));
@@ -383,6 +395,10 @@ impl About<'_, '_> {
             return explanation;
         }
         let length = self.to - self.from;
+        if stopped as f64 >= WORTH_NAMING * length as f64 {
+            let shown = format!("{name} did not run for {} of it, in the middle of a leaf", self.time(stopped));
+            return because(Cause::Stopped, shown, "what it waited for there: to be continued, a page, a lock");
+        }
         let [leaf, waited, _] = sums;
         if leaf as f64 >= WORTH_NAMING * length as f64 {
             let plural = if leaves == 1 { "leaf" } else { "leaves" };
