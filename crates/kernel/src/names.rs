@@ -34,15 +34,30 @@ impl Names {
     }
 }
 
+/// A name as it may be shown anywhere: who gives it to a thread may put into it what terminals obey.
+fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).trim_end().replace(char::is_control, "?")
+}
+
 fn looked_up(thread: u32) -> Other {
     let name = match thread {
         0 => Some("idle".to_owned()),
-        _ => std::fs::read(format!("/proc/{thread}/comm"))
-            .ok()
-            .map(|name| String::from_utf8_lossy(&name).trim_end().to_owned()),
+        _ => std::fs::read(format!("/proc/{thread}/comm")).ok().map(|name| shown(&name)),
     };
     // One that has ended already.
     let name = name.unwrap_or_else(|| "ended".to_owned());
     let own = thread != 0 && std::path::Path::new(&format!("/proc/self/task/{thread}")).exists();
     Other { thread, name, own }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_nothing_that_a_terminal_obeys() {
+        assert_eq!(shown(b"sh\n"), "sh");
+        assert_eq!(shown(b"\x1b[31m a\tb\n"), "?[31m a?b");
+        assert_eq!(shown("\u{9b}1m\u{e9}\n".as_bytes()), "?1m\u{e9}");
+    }
 }
