@@ -77,6 +77,14 @@ fn beside_a_busy_program_a_worker_is_seen_to_be_set_aside_for_it() {
     }
 }
 
+/// It is entered with the memory that its source takes: where it takes a ring for each worker, and there is no room, it is named.
+#[test]
+fn many_workers_take_no_more_than_their_source() {
+    let place = Place::new();
+    let ran = place.run("run sgemm --n 700 --memory 32MiB --threads 64 --trace run.trace --observe");
+    assert!(ran.status == Some(0) || ran.status == Some(2) && ran.stderr.contains("--observe"), "{}", ran.stderr);
+}
+
 #[test]
 fn without_a_trace_there_is_nothing_to_add_to() {
     let place = Place::new();

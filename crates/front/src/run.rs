@@ -32,8 +32,7 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
     let mut app = request.prepare(&runtime)?;
     app.job = args.common.with_files_read(app.job);
     if args.observe {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        app.job = app.job.with_kept_bytes(kernel::memory_bytes(runtime.workers()?, processors));
+        app.job = app.job.with_observer_bytes(kernel::memory_bytes(runtime.workers()?));
     }
     trace.as_deref().map(|path| check_trace(path, &app.job)).transpose()?;
     let spill = trace.as_deref().map(Spill::create).transpose().map_err(|e| Failure::Request(e.to_string()))?;

@@ -23,6 +23,20 @@ pub(crate) enum Whose {
     Processor(u32),
 }
 
+/// Why there is no ring.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) error: io::Error,
+    /// The events were had, and their ring was not.
+    pub(crate) mapping: bool,
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Refusal {
+        Refusal { error, mapping: false }
+    }
+}
+
 /// Bytes of a ring, a power of two; at least a page.
 pub(crate) const RING_BYTES: usize = 128 << 10;
 
@@ -76,7 +90,7 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     /// Opens the events of switches.
-    pub(crate) fn open(whose: Whose) -> io::Result<Ring> {
+    pub(crate) fn open(whose: Whose) -> Result<Ring, Refusal> {
         let mut attributes = attributes();
         (attributes.type_, attributes.config) = (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.into());
         attributes.set_context_switch(1);
@@ -90,9 +104,10 @@ impl Ring {
         let mapping = unsafe {
             let access = ProtFlags::READ | ProtFlags::WRITE;
             mmap(std::ptr::null_mut(), page_bytes + ring_bytes, access, MapFlags::SHARED, &file, 0)
-        }?;
+        };
+        let mapping = mapping.map_err(|errno| Refusal { error: errno.into(), mapping: true })?;
         let Some(mapping) = NonNull::new(mapping.cast()) else {
-            return Err(io::Error::other("the ring was mapped nowhere"));
+            return Err(io::Error::other("the ring was mapped nowhere").into());
         };
         Ok(Ring { file, others: Vec::new(), mapping, page_bytes, ring_bytes, copied: Vec::new() })
     }

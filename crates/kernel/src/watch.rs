@@ -33,13 +33,14 @@ pub fn check() -> Result<(), KernelError> {
     }
 }
 
-/// The most memory that observing so many threads takes, on so many processors: rings, their copies, and events on their way.
-pub fn memory_bytes(threads: usize, processors: usize) -> u64 {
+/// The most memory that observing so many threads of this process takes, by the source that it has now: rings, their copies, and
+/// events on their way.
+pub fn memory_bytes(threads: usize) -> u64 {
     // A ring of 128 KiB and its copy, and what its events are in memory: a record of a ring has 40 bytes or more, an event less than 48.
     const RING: u64 = 3 * (128 << 10) + (64 << 10);
     // A chunk of records, and names.
     const ELSE: u64 = 1 << 20;
-    RING * threads.max(processors) as u64 + ELSE
+    RING * system::rings_for(threads) as u64 + ELSE
 }
 
 #[cfg(target_os = "linux")]
@@ -47,6 +48,7 @@ mod system {
     use super::{KernelError, KernelInfo, Observed, Sink};
     use crate::reader::Reader;
     use crate::sources;
+    pub(super) use crate::sources::rings_for;
     use rustix::event::{EventfdFlags, eventfd};
     use std::os::fd::OwnedFd;
     use std::sync::Arc;
@@ -104,6 +106,11 @@ mod system {
 #[cfg(not(target_os = "linux"))]
 mod system {
     use super::{KernelError, KernelInfo, Observed, Sink, check};
+
+    /// Where there is no source there are no rings.
+    pub(super) fn rings_for(_: usize) -> usize {
+        0
+    }
 
     /// An observation that goes on: here there is none.
     #[derive(Debug)]

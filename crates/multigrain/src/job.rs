@@ -61,6 +61,7 @@ pub struct Job {
     pub(crate) files_read: Vec<PathBuf>,
     pub(crate) files_written: Vec<PathBuf>,
     kept_bytes: u64,
+    observer_bytes: u64,
 }
 
 impl Job {
@@ -76,6 +77,7 @@ impl Job {
             files_read: Vec::new(),
             files_written: Vec::new(),
             kept_bytes: 0,
+            observer_bytes: 0,
         }
     }
 
@@ -87,10 +89,18 @@ impl Job {
         self
     }
 
+    /// Enters bytes that observing the operating system takes, beside the others.
+    #[must_use]
+    pub fn with_observer_bytes(mut self, bytes: u64) -> Job {
+        self.observer_bytes = bytes;
+        self
+    }
+
     /// Those bytes, those of sources that are given as bytes, and those of the program's calls, of which a planner has its own.
     pub(crate) fn kept_bytes(&self) -> u64 {
         let calls = self.program.calls().iter().map(|call| call_bytes(call.args.len()));
-        [self.kept_bytes, self.given_bytes(), calls.sum::<u64>()].into_iter().fold(0, u64::saturating_add)
+        let all = [self.kept_bytes, self.observer_bytes, self.given_bytes(), calls.sum::<u64>()];
+        all.into_iter().fold(0, u64::saturating_add)
     }
 
     fn given_bytes(&self) -> u64 {
@@ -102,12 +112,16 @@ impl Job {
     }
 
     /// What takes [`Job::kept_bytes`], in words.
-    pub(crate) fn kept(&self) -> &'static str {
-        match (self.given_bytes() > 0, self.program.calls().len() > 1) {
-            (false, false) => "its tables",
-            (true, false) => "its tables and the sources that are given as bytes",
-            (false, true) => "its tables and its calls",
-            (true, true) => "its tables, its calls and the sources that are given as bytes",
+    pub(crate) fn kept(&self) -> String {
+        let beside = [
+            (self.program.calls().len() > 1, "its calls"),
+            (self.given_bytes() > 0, "the sources that are given as bytes"),
+            (self.observer_bytes > 0, "what --observe keeps"),
+        ];
+        let beside: Vec<&str> = beside.iter().filter(|(is_there, _)| *is_there).map(|(_, what)| *what).collect();
+        match beside.split_last() {
+            None => "its tables".to_owned(),
+            Some((last, others)) => format!("{} and {last}", [&["its tables"], others].concat().join(", ")),
         }
     }
 
@@ -193,5 +207,19 @@ impl Job {
     /// Whether some array comes from a file.
     pub(crate) fn reads_files(&self) -> bool {
         self.sources.iter().any(|s| matches!(s, Some(Source::Npy(_) | Source::Raw(_))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_named() {
+        let job = Job::new("nothing", Program::default());
+        let kept = job.kept_bytes();
+        assert_eq!(job.kept(), "its tables");
+        let job = job.with_observer_bytes(5);
+        assert_eq!((job.kept().as_str(), job.kept_bytes()), ("its tables and what --observe keeps", kept + 5));
     }
 }

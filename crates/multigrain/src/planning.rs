@@ -76,7 +76,7 @@ impl Asked {
         }
         let main = main_memory(&self.machine);
         let (name, capacity_bytes) = (main.name.clone(), main.capacity_bytes);
-        check_kept(&job.app, job.kept(), job.kept_bytes(), 0, main)?;
+        check_kept(&job.app, &job.kept(), job.kept_bytes(), 0, main)?;
         // Before there is a plan that names each of them.
         check_kept(&job.app, "its workers", workers_bytes(&self.machine), 0, main)?;
         let (mut machine, mut options) = (self.machine.clone(), self.options.clone());
