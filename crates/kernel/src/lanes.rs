@@ -161,6 +161,13 @@ impl Lanes {
         }
     }
 
+    /// A worker is where nobody looks: until it comes back, nothing is known of it.
+    pub(crate) fn unseen(&mut self, worker: usize) {
+        if let Some(lane) = self.lanes.get_mut(worker) {
+            (lane.state, lane.woken) = (State::Unknown, None);
+        }
+    }
+
     /// Observation ends: who does not run now has not run until now.
     pub(crate) fn end(&mut self, at: u64, seen: &mut Vec<Seen>) {
         for (worker, lane) in self.lanes.iter_mut().enumerate() {
@@ -370,6 +377,26 @@ mod tests {
             (1, Kind::Away, 50, 60, Subject::Thread(0), Taken::Blocked as u8),
         ];
         assert_eq!((short(&seen), lost), (expected.to_vec(), 4));
+    }
+
+    #[test]
+    fn what_a_worker_does_where_nobody_looks_is_not_made_up() {
+        let mut lanes = Lanes::new(&[11], 10);
+        let mut seen = Vec::new();
+        let mut take = |lanes: &mut Lanes, event| lanes.take(event, &mut seen);
+        take(&mut lanes, enter(20, 11, 0));
+        take(&mut lanes, out(30, 11, true, 99));
+        lanes.unseen(0);
+        // Who has the processor where it was is none of its business any more.
+        take(&mut lanes, out(50, 99, false, 98));
+        take(&mut lanes, enter(70, 11, 0));
+        take(&mut lanes, out(80, 11, true, 98));
+        lanes.end(90, &mut seen);
+        let expected = [
+            (0, Kind::Away, 10, 20, Subject::Nothing, Taken::Unseen as u8),
+            (0, Kind::Away, 80, 90, Subject::Thread(98), Taken::Preempted as u8),
+        ];
+        assert_eq!(short(&seen), expected);
     }
 
     #[test]

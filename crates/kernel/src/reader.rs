@@ -172,6 +172,10 @@ impl Reader {
         let before = self.sums[worker];
         let now = self.read_sums(worker, before);
         self.sums[worker] = now;
+        // Somebody has let the threads use more processors since.
+        if !self.source.processors.is_empty() && !self.source.processors.contains(&now.processor) {
+            self.lanes.unseen(worker);
+        }
         let (between, Tick(until)) = (now.since(&before), multigrain_trace::now());
         let record = |kind, number: u64, subject, index, detail| Record {
             start: since,

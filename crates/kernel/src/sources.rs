@@ -19,6 +19,8 @@ const FILTER_BYTES_MAX: usize = 3000;
 pub(crate) struct Source {
     pub(crate) kind: KernelSource,
     pub(crate) rings: Vec<Ring>,
+    /// Whose rings they are, where they are of processors.
+    pub(crate) processors: Vec<u32>,
     pub(crate) tracepoints: Tracepoints,
     /// What would have told more.
     pub(crate) refused: Vec<String>,
@@ -41,7 +43,7 @@ pub(crate) fn open(threads: &[u32]) -> Source {
                 Some(_) => KernelSource::ProcessorsAndWakings,
                 None => KernelSource::Processors,
             };
-            return Source { kind, rings, tracepoints, refused };
+            return Source { kind, rings, processors, tracepoints, refused };
         }
         Err(refusal) => refused.push(told(
             "perf events of all processors",
@@ -49,15 +51,19 @@ pub(crate) fn open(threads: &[u32]) -> Source {
             "run it as root, give the program the capability CAP_PERFMON, or set kernel.perf_event_paranoid to 0",
         )),
     }
+    let of_threads = |kind, rings, refused| {
+        let (processors, tracepoints) = (Vec::new(), Tracepoints::default());
+        Source { kind, rings, processors, tracepoints, refused }
+    };
     match rings(threads, Whose::Thread) {
-        Ok(rings) => Source { kind: KernelSource::Threads, rings, tracepoints: Tracepoints::default(), refused },
+        Ok(rings) => of_threads(KernelSource::Threads, rings, refused),
         Err(refusal) => {
             refused.push(told(
                 "perf events of the workers' own threads",
                 &refusal,
                 "set kernel.perf_event_paranoid to 2 or less, or let the container call perf_event_open",
             ));
-            Source { kind: KernelSource::Sums, rings: Vec::new(), tracepoints: Tracepoints::default(), refused }
+            of_threads(KernelSource::Sums, Vec::new(), refused)
         }
     }
 }
