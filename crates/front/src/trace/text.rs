@@ -119,7 +119,11 @@ fn kernel(trace: &Trace, analysis: &Analysis) -> String {
         approximate_time(observed.clock_error_ns as f64)
     );
     if observed.lost > 0 {
-        let _ = writeln!(text, "  {} events found no room and are missing", observed.lost);
+        let _ = writeln!(
+            text,
+            "  {} events found no room: workers may have been set aside longer than is told",
+            observed.lost
+        );
     }
     text
 }
