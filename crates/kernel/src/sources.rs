@@ -72,10 +72,12 @@ pub(crate) fn open(threads: &[u32]) -> Source {
 pub(crate) fn rings_for(threads: usize) -> usize {
     let this = [rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()];
     let processors = processors(&this);
-    match (rings(&processors, Whose::Processor), rings(&this, Whose::Thread)) {
-        (Ok(_), _) => processors.len(),
-        (Err(_), Ok(_)) => threads,
-        (Err(_), Err(_)) => 0,
+    if rings(&processors, Whose::Processor).is_ok() {
+        processors.len()
+    } else if rings(&this, Whose::Thread).is_ok() {
+        threads
+    } else {
+        0
     }
 }
 

@@ -74,7 +74,7 @@ mod system {
             let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(std::io::Error::from)?);
             let reader = Reader::new(source, threads, sink);
             let file = Arc::clone(&stop);
-            let thread = Builder::new().name("kernel".into()).spawn(move || reader.serve(&file))?;
+            let thread = Builder::new().name("observer".into()).spawn(move || reader.serve(&file))?;
             Ok(Watch { info, stop, thread: Some(thread) })
         }
 

@@ -87,8 +87,8 @@ impl Trace {
     }
 
     /// Another thread that had to do with workers, in words; `others` for one that is not known.
-    pub fn other(&self, other: u32) -> String {
-        self.end.observed.name(Some(other))
+    pub fn other(&self, other: Option<u32>) -> String {
+        self.end.observed.name(other)
     }
 
     /// Refuses, before any work, a file that no trace may be written to: what [`multigrain_whole::check_target`] refuses, and

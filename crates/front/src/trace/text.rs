@@ -104,13 +104,8 @@ fn kernel(trace: &Trace, analysis: &Analysis) -> String {
     }
     text += &table::render(&rows, 2);
     for (worker, times) in analysis.kernel.iter().enumerate().filter(|(_, times)| times.aside > 0) {
-        let by = times.by.iter().take(3).map(|(by, ticks)| {
-            format!(
-                "{} {}",
-                by.map_or_else(|| "others".to_owned(), |by| trace.other(by)),
-                seconds(trace.seconds(*ticks))
-            )
-        });
+        let by = times.by.iter().take(3);
+        let by = by.map(|(by, ticks)| format!("{} {}", trace.other(*by), seconds(trace.seconds(*ticks))));
         let _ = writeln!(text, "  {} for {}", trace.header.worker(worker as u32), by.collect::<Vec<_>>().join(", "));
     }
     let _ = writeln!(

@@ -79,7 +79,7 @@ fn kernel(trace: &Trace, times: &KernelTimes) -> Value {
     json!({
         "set_aside_seconds": trace.seconds(times.aside),
         "set_aside_for": times.by.iter().map(|(by, ticks)| json!({
-            "who": by.map(|by| trace.other(by)),
+            "who": by.map(|by| trace.other(Some(by))),
             "seconds": trace.seconds(*ticks),
         })).collect::<Vec<_>>(),
         "longest_seconds": trace.seconds(times.longest),
