@@ -25,6 +25,21 @@ mod system {
         restore(&mask)
     }
 
+    /// Binds another thread of this process, by the number that the system has for it; whether the system did.
+    pub(crate) fn other_to(thread: u32, processor: usize) -> bool {
+        let mut mask = CpuSet::new();
+        mask.set(processor);
+        let thread = rustix::thread::Pid::from_raw(thread.cast_signed());
+        thread.is_some_and(|thread| sched_setaffinity(Some(thread), &mask).is_ok())
+    }
+
+    /// Lets the calling thread run on these processors only; whether the system did.
+    pub(crate) fn among(processors: &[usize]) -> bool {
+        let mut mask = CpuSet::new();
+        processors.iter().for_each(|processor| mask.set(*processor));
+        restore(&mask)
+    }
+
     /// Gives the calling thread a mask back; whether the system did.
     pub(crate) fn restore(mask: &Mask) -> bool {
         sched_setaffinity(None, mask).is_ok()
@@ -54,6 +69,14 @@ mod system {
         false
     }
 
+    pub(crate) fn other_to(_: u32, _: usize) -> bool {
+        false
+    }
+
+    pub(crate) fn among(_: &[usize]) -> bool {
+        false
+    }
+
     pub(crate) fn restore(_: &Mask) -> bool {
         false
     }
@@ -63,7 +86,7 @@ mod system {
     }
 }
 
-pub(crate) use system::{thread, to};
+pub(crate) use system::{among, other_to, thread, to};
 
 /// The processors that the calling thread may use, in ascending order; empty if the system does not say.
 pub(crate) fn allowed() -> Vec<usize> {

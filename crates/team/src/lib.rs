@@ -6,6 +6,7 @@
 //! balances load in one address space, [`Abort`] ends every wait of a run.
 //! [`jobs`] hands out independent jobs to all workers and takes in their results.
 //! [`strands`] executes programs of more than one grain under a scheduling policy.
+//! [`contexts`] lets more functions than processors have these in turns.
 //! Waiting is always the same protocol, spin and then park, described and model-checked in `SLEEP.md` beside this
 //! crate. This crate never decides what to compute or who computes it, never yields in a loop, and allocates nothing on
 //! the path of a fork.
@@ -25,6 +26,8 @@ mod abort;
 mod bind;
 mod chains;
 pub mod collective;
+#[cfg_attr(loom, allow(dead_code))]
+pub mod contexts;
 mod fork;
 #[cfg_attr(loom, allow(dead_code))]
 pub mod jobs;

@@ -7,7 +7,7 @@ pub(crate) use loom::{
     hint::spin_loop,
     sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
     sync::{Arc, Mutex, MutexGuard},
-    thread::{Builder, JoinHandle},
+    thread::{Builder, JoinHandle, yield_now},
     thread_local,
 };
 
@@ -16,7 +16,7 @@ pub(crate) use std::{
     hint::spin_loop,
     sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
     sync::{Arc, Mutex, MutexGuard},
-    thread::{Builder, JoinHandle},
+    thread::{Builder, JoinHandle, yield_now},
     thread_local,
 };
 
