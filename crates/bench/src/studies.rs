@@ -4,6 +4,7 @@ use crate::entry::Entry;
 
 mod grains;
 mod levels;
+mod loops;
 mod papers;
 
 pub(crate) const ENTRIES: &[Entry] = &[
@@ -16,6 +17,11 @@ pub(crate) const ENTRIES: &[Entry] = &[
         "multigrain",
         "1 to 16 searches for trees under every policy, as a table and figures; only when it is named",
         grains::grains,
+    ),
+    Entry::study(
+        "loops",
+        "More tasks than workers, in turns by direct hand-off and otherwise, beside the system's own threads, as a table and a figure; only when it is named",
+        loops::loops,
     ),
     Entry::simulated(
         "papers",
