@@ -10,6 +10,7 @@ mod memory;
 mod prepare;
 mod report;
 mod results;
+mod room;
 mod run;
 mod ultrafast;
 

@@ -53,9 +53,13 @@ fn distances(data: &[&Patterns]) -> Vec<f64> {
     (0..taxa * taxa).map(|ij| of(ij / taxa, ij % taxa)).collect()
 }
 
-/// The most bytes that [`join_neighbours`] has at once, of so many taxa: distances, and their sums or variances.
-pub fn bytes(taxa: u64) -> u64 {
-    2 * size_of::<f64>() as u64 * taxa * taxa
+/// The most bytes that [`join_neighbours`] has at once: distances and their variances, or, before, half a matrix of sums and a
+/// partition's letters as sets of states.
+pub fn bytes(data: &[&Patterns]) -> u64 {
+    let taxa = data.first().map_or(0, |p| p.taxa()) as u64;
+    let letters = data.iter().map(|p| size_of::<u32>() as u64 * taxa * p.len() as u64).max().unwrap_or(0);
+    let matrix = size_of::<f64>() as u64 * taxa * taxa;
+    matrix + matrix.max(letters)
 }
 
 /// The tree, with each length in all of `sets` sets; where there is a constraint, only what it lets be joined is.

@@ -23,6 +23,7 @@ pub use batch::{Batch, Operand, Source, Step};
 pub use chunk::{Chunk, chunk_patterns};
 pub use dispatch::execute;
 pub use matrices::Constants;
+pub(crate) use ready::KEPT as MATRICES_KEPT;
 
 /// States that kernels compute with: they take four at a time, and binary data has two that nothing ever reaches.
 pub fn kernel_states(states: usize) -> usize {

@@ -40,6 +40,8 @@ pub struct Likelihood<'o> {
     /// The chunks of each partition; the last one is that of the constant patterns where sites were taken because they vary.
     ranges: Vec<Range<usize>>,
     vectors: Vectors,
+    /// So many slots beside those of nodes are made with them.
+    spare: usize,
     focus: HalfEdge,
     batch: Batch,
     /// The partitions that the batch is for.
@@ -97,6 +99,7 @@ impl<'o> Likelihood<'o> {
         let mut likelihood = Likelihood {
             isa,
             vectors: Vectors::new(tree.taxa(), offload.vectors()),
+            spare: 0,
             partitions: 0..data.len(),
             offload,
             focus: tree.tip(0),
@@ -116,6 +119,12 @@ impl<'o> Likelihood<'o> {
         };
         (0..likelihood.models.len()).for_each(|p| likelihood.tell_chunks(p));
         likelihood
+    }
+
+    /// Slots beside those of nodes, made with them: chunks that get more later have both what they had and what they get
+    /// for a while.
+    pub(crate) fn set_spare(&mut self, slots: usize) {
+        self.spare = slots;
     }
 
     /// Moves lead to trees alone that display the constraint, as the tree must; none: to any.
@@ -281,7 +290,7 @@ impl<'o> Likelihood<'o> {
         }
         self.partitions = partitions;
         self.collected = 0;
-        self.batch.clear(self.tree.sets(), self.vectors.len() as u32);
+        self.batch.clear(self.tree.sets(), (self.vectors.len() + self.spare) as u32);
     }
 
     /// Executes what a long batch has, which is gone on with; its branches so far are forgotten.

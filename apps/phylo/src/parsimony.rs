@@ -73,6 +73,18 @@ impl Parsimony {
         Parsimony { planes, len, vectors, taxa, constraint: None }
     }
 
+    /// Bytes of the vectors.
+    pub fn bytes(data: &[&Patterns]) -> u64 {
+        let taxa = data.first().map_or(0, |p| p.taxa());
+        let words = |patterns: &&Patterns| {
+            let costs = patterns.invariant_masks().into_iter().map(|mask| mask == 0);
+            let sites: u64 =
+                costs.zip(&patterns.weights).map(|(costs, &weight)| u64::from(costs) * u64::from(weight)).sum();
+            patterns.data_type.states() as u64 * sites.div_ceil(64)
+        };
+        Tree::new(taxa, 0).halves() as u64 * size_of::<u64>() as u64 * data.iter().map(words).sum::<u64>()
+    }
+
     /// With trees alone that display this.
     pub fn within(self, constraint: Option<Arc<Constraint>>) -> Parsimony {
         Parsimony { constraint, ..self }

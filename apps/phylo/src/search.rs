@@ -29,6 +29,7 @@ mod shake;
 mod signal;
 mod state;
 
+pub(crate) use exchange::EXCHANGED;
 pub(crate) use shake::disturbed;
 #[cfg(test)]
 pub(crate) use shake::random_step;
@@ -100,6 +101,14 @@ impl Options {
 /// Starts and local shakes: measured on twelve simulated alignments of 250 and 500 taxa with 200 sites. On four of them
 /// IQ-TREE 2.0.7's default search was run as well, and ends at most 0.3 above the first seed's (another seed of one ended 1.7
 /// below it); one worker takes one to two times as long as IQ-TREE's `-fast`, which ends below on all twelve.
+impl Options {
+    /// At most so many slots beside those of inner nodes: two for each distance up to the largest radius and one for the subtree,
+    /// or those of the places that are fitted and of the way to them.
+    pub(crate) fn slots(&self) -> usize {
+        (2 * self.fast_radius.max(self.thorough_radius) + 1).max(2 * scan::FITS + 2)
+    }
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {
@@ -117,9 +126,8 @@ impl Default for Options {
     }
 }
 
-/// At most so many vectors and tables besides those of inner nodes: two for each distance up to the largest radius, and
-/// those of the places that are fitted.
-pub(crate) const SPARE_VECTORS: usize = 2 * 15 + 1 + 2 * scan::FITS;
+/// A search has at most so many tables of branches.
+pub(crate) const TABLES: usize = scan::FITS;
 
 /// A replicate is climbed at most so many times more. Measured on 50 replicates each of 42 and of 38 taxa of DNA: in the mean
 /// they end 0.43 and 0.24 below the best log-likelihood that was found, two full searches 0.60 and 0.52, and 1.14 and 0.93.
@@ -130,9 +138,9 @@ const NEAR: usize = 5;
 
 /// Bytes that are taken while the trees with which a search begins are made, before its vectors are.
 pub(crate) fn start_bytes(data: &[&Patterns], is_fast: bool) -> u64 {
-    match data.first() {
-        Some(patterns) if !is_fast && Signal::of(data) != Signal::Usual => joining::bytes(patterns.taxa() as u64),
-        _ => 0,
+    match is_fast || Signal::of(data) == Signal::Usual {
+        true => Parsimony::bytes(data),
+        false => Parsimony::bytes(data).max(joining::bytes(data)),
     }
 }
 
@@ -209,10 +217,12 @@ impl<'o> Search<'o> {
     ) -> Search<'o> {
         let sets = if branches == Branches::Linked { 1 } else { data.len() };
         let patterns: Vec<&Patterns> = data.iter().map(|(p, _)| *p).collect();
-        let mut parsimony = Parsimony::new(&patterns).within(options.constraint.clone());
-        let tree = match options.is_fast {
-            true => parsimony.stepwise_tree(random, sets),
-            false => parsimony.start_tree(random, sets),
+        let tree = {
+            let mut parsimony = Parsimony::new(&patterns).within(options.constraint.clone());
+            match options.is_fast {
+                true => parsimony.stepwise_tree(random, sets),
+                false => parsimony.start_tree(random, sets),
+            }
         };
         Search::from_tree(data, branches, options, isa, tree, random.bits(), offload)
     }
@@ -251,6 +261,7 @@ impl<'o> Search<'o> {
         };
         let mut likelihood = Likelihood::new(&data, branches, state.tree.clone(), isa, offload);
         likelihood.set_constraint(options.constraint.clone());
+        likelihood.set_spare(options.slots());
         let parsimony = (options.climbs > 0).then(|| Parsimony::new(&patterns).within(options.constraint.clone()));
         Search { likelihood, options, signal, parsimony, starts, state }
     }

@@ -160,7 +160,7 @@ fn real_alignments() {
         ("zilla500", 500, 1398, 1193),
     ];
     for (name, taxa, sites, patterns) in counts {
-        let (a, source) = read_alignment(&folder.join(format!("{name}.phy")), Format::Auto).unwrap();
+        let (a, source) = read_alignment(&folder.join(format!("{name}.phy")), Format::Auto, u64::MAX).unwrap();
         let data_type = a.guess();
         assert_eq!(data_type, if name == "hsc31aa" { DataType::Protein } else { DataType::Dna });
         let all: Vec<usize> = (0..a.sites()).collect();

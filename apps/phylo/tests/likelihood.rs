@@ -210,7 +210,7 @@ fn scaling_keeps_large_trees_apart_from_zero() {
 fn fixed_trees_of_real_alignments() {
     let Some(folder) = support::data() else { return };
     for name in ["primates12", "syno42", "ds1_27", "bergsten38", "hsc31aa", "sc150", "zilla500"] {
-        let (a, _) = read_alignment(&folder.join(format!("{name}.phy")), Format::Auto).unwrap();
+        let (a, _) = read_alignment(&folder.join(format!("{name}.phy")), Format::Auto, u64::MAX).unwrap();
         let json = std::fs::read_to_string(folder.join(format!("fixed/{name}.json"))).unwrap();
         let newick =
             Newick::parse(&std::fs::read_to_string(folder.join(format!("fixed/{name}.nwk"))).unwrap()).unwrap();

@@ -141,7 +141,7 @@ fn published_matrices_lie_in_the_right_order() {
 fn log_likelihoods_of_fixed_trees() {
     let Some(folder) = support::data() else { return };
     for name in ["primates12", "syno42", "ds1_27", "bergsten38", "hsc31aa", "sc150"] {
-        let (a, _) = read_alignment(&folder.join(format!("{name}.phy")), Format::Auto).unwrap();
+        let (a, _) = read_alignment(&folder.join(format!("{name}.phy")), Format::Auto, u64::MAX).unwrap();
         let json = std::fs::read_to_string(folder.join(format!("fixed/{name}.json"))).unwrap();
         let tree = support::newick(&std::fs::read_to_string(folder.join(format!("fixed/{name}.nwk"))).unwrap());
         let spec = ModelSpec::parse(support::string(&json, "iqtree_model")).unwrap();

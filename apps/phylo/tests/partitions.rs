@@ -85,7 +85,7 @@ proptest! {
 #[test]
 fn the_beetles_partitions() {
     let Some(folder) = support::data() else { return };
-    let (a, source) = read_alignment(&folder.join("bergsten38.phy"), Format::Auto).unwrap();
+    let (a, source) = read_alignment(&folder.join("bergsten38.phy"), Format::Auto, u64::MAX).unwrap();
     let model = ModelSpec::parse("GTR+F+G4").unwrap();
     let schemes =
         read_schemes(&folder.join("bergsten38.part"), a.sites(), Unnamed { model: Some(&model), ..UNNAMED }).unwrap();

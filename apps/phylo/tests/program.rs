@@ -552,7 +552,7 @@ fn partitions_of_beetles() {
     let at_theirs = at_theirs.log_likelihood.unwrap();
     assert!((at_theirs + 13522.404134).abs() < 1e-3, "{at_theirs}");
 
-    let (a, source) = read_alignment(Path::new(&alignment), Format::Auto).unwrap();
+    let (a, source) = read_alignment(Path::new(&alignment), Format::Auto, u64::MAX).unwrap();
     let schemes = read_schemes(
         &folder.path().join("out.bestModel"),
         a.sites(),
@@ -600,7 +600,7 @@ fn evaluations_have_few_vectors() {
     let letters = evolved(31, 120);
     let folder = folder(&[("a.phy", &letters), ("p.txt", "HKY, x = 1-60\nJC, y = 61-120\n")]);
     let [alignment, partitions, tree] = ["a.phy", "p.txt", "t.nwk"].map(|name| path(folder.path(), name));
-    let (read, _) = read_alignment(Path::new(&alignment), Format::Auto).unwrap();
+    let (read, _) = read_alignment(Path::new(&alignment), Format::Auto, u64::MAX).unwrap();
     std::fs::write(&tree, format!("({});", read.names.join(","))).unwrap();
     let vectors = |more: &[&str]| {
         let args = args(&[&[&*alignment, "--threads", "1", "--memory", "1099511627776"], more].concat());

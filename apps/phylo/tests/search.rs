@@ -294,7 +294,7 @@ fn little_memory_finds_the_same() {
 #[test]
 fn a_real_alignment_reaches_what_others_reach() {
     let Some(folder) = support::data() else { return };
-    let (a, _) = read_alignment(&folder.join("primates12.phy"), Format::Auto).unwrap();
+    let (a, _) = read_alignment(&folder.join("primates12.phy"), Format::Auto, u64::MAX).unwrap();
     let spec = ModelSpec::parse("GTR+F+G4").unwrap();
     let patterns = Patterns::new(&a, 0..a.sites(), spec.data_type);
     let found = search(&patterns, &spec.model(&patterns), 0).run(&mut ()).unwrap();

@@ -13,8 +13,9 @@ pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<Vec<Sequence>, Error> {
         if let Some(head) = line.strip_prefix(b">") {
             let head = std::str::from_utf8(head).map_err(|e| fail(e.valid_up_to() + 2, "the name is not UTF-8"))?;
             let name = head.split_whitespace().next().ok_or_else(|| fail(2, "a sequence without a name"))?;
-            let mut sequence = Sequence::new(name, number);
+            let mut sequence = Sequence::new(name, number, 0);
             sequence.title = Some(head.trim()).filter(|head| *head != name).map(str::to_owned);
+            sequences.last_mut().into_iter().for_each(Sequence::end);
             sequences.push(sequence);
         } else if line.starts_with(b";") {
             continue;

@@ -162,6 +162,8 @@ pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<Vec<Sequence>, Error> {
 fn rows(file: &Path, matrix: &str, first_line: usize, described: &Described) -> Result<Vec<Sequence>, Error> {
     let mut sequences: Vec<Sequence> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
+    let taxa = described.taxa.unwrap_or(usize::MAX).max(1);
+    let room = described.sites.unwrap_or(0).min(matrix.len() / taxa);
     for (number, line) in (first_line..).zip(matrix.split('\n')) {
         if line.trim().is_empty() {
             continue;
@@ -176,7 +178,7 @@ fn rows(file: &Path, matrix: &str, first_line: usize, described: &Described) -> 
                 let (name, rest) = word(line);
                 let at = *known.entry(name.clone()).or_insert(sequences.len());
                 match at == sequences.len() {
-                    true => sequences.push(Sequence::new(&name, number)),
+                    true => sequences.push(Sequence::new(&name, number, room)),
                     false if described.is_interleaved => {}
                     false => {
                         let what =

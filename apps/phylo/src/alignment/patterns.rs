@@ -28,30 +28,53 @@ impl Patterns {
         for letter in 0..=255u8 {
             code[letter as usize] = data_type.code(letter).unwrap_or(u8::MAX);
         }
-        let mut found: HashMap<Vec<u8>, u32> = HashMap::new();
-        let mut patterns =
-            Patterns { data_type, tips: vec![Vec::new(); alignment.taxa()], weights: vec![], pattern_of_site: vec![] };
-        for site in sites {
-            let column: Vec<u8> = alignment.rows.iter().map(|row| code[row[site] as usize]).collect();
-            assert!(!column.contains(&u8::MAX), "a letter of column {} is not {data_type}", site + 1);
-            if column.iter().all(|&c| c == gap) {
+        let sites: Vec<usize> = sites.into_iter().collect();
+        // Columns are told apart by numbers that their letters make, row by row as they lie, and compared only where these are equal.
+        let mut numbers = vec![0u64; sites.len()];
+        let mut is_blank = vec![true; sites.len()];
+        for row in &alignment.rows {
+            for ((number, is_blank), &site) in numbers.iter_mut().zip(&mut is_blank).zip(&sites) {
+                let letter = code[row[site] as usize];
+                assert!(letter != u8::MAX, "a letter of column {} is not {data_type}", site + 1);
+                *is_blank &= letter == gap;
+                *number = (*number ^ u64::from(letter)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+            }
+        }
+        let is_same =
+            |a: usize, b: usize| alignment.rows.iter().all(|row| code[row[a] as usize] == code[row[b] as usize]);
+        // The last pattern of each number, and for each pattern the one before of its number.
+        let mut last: HashMap<u64, u32> = HashMap::new();
+        let mut before: Vec<Option<u32>> = Vec::new();
+        let mut firsts: Vec<usize> = Vec::new();
+        let mut patterns = Patterns {
+            data_type,
+            tips: Vec::with_capacity(alignment.taxa()),
+            weights: vec![],
+            pattern_of_site: Vec::with_capacity(sites.len()),
+        };
+        for ((&site, number), is_blank) in sites.iter().zip(numbers).zip(is_blank) {
+            if is_blank {
                 patterns.pattern_of_site.push(None);
                 continue;
             }
-            let next = patterns.weights.len() as u32;
-            let pattern = *found.entry(column).or_insert_with(|| {
+            let known = last.get(&number).copied();
+            let mut same = known;
+            while let Some(pattern) = same.filter(|&pattern| !is_same(firsts[pattern as usize], site)) {
+                same = before[pattern as usize];
+            }
+            let pattern = same.unwrap_or_else(|| {
+                let next = firsts.len() as u32;
+                firsts.push(site);
+                before.push(known);
                 patterns.weights.push(0);
+                last.insert(number, next);
                 next
             });
             patterns.weights[pattern as usize] += 1;
             patterns.pattern_of_site.push(Some(pattern));
         }
-        // Rows that grow column by column would leave as much memory between them as they take.
-        let mut columns: Vec<&[u8]> = vec![&[]; patterns.len()];
-        found.iter().for_each(|(column, &pattern)| columns[pattern as usize] = column);
-        for (taxon, tip) in patterns.tips.iter_mut().enumerate() {
-            *tip = columns.iter().map(|column| column[taxon]).collect();
-        }
+        let tip = |row: &Vec<u8>| firsts.iter().map(|&site| code[row[site] as usize]).collect();
+        patterns.tips.extend(alignment.rows.iter().map(tip));
         patterns
     }
 

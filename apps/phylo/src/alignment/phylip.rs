@@ -34,6 +34,8 @@ struct Text<'a> {
     lines: Vec<(usize, &'a [u8])>,
     /// The last line of the file.
     end: usize,
+    /// So many letters a sequence may have.
+    room: usize,
 }
 
 impl Text<'_> {
@@ -87,7 +89,9 @@ fn header(bytes: &[u8]) -> Result<Text<'_>, Misfit> {
         let found = lines.len();
         return Err(misfit(end, 1, format!("the first line promises {taxa} taxa, but only {found} lines follow")));
     }
-    Ok(Text { taxa, sites, lines, end })
+    // What a first line promises may be more than the file can hold.
+    let room = sites.min(bytes.len() / taxa);
+    Ok(Text { taxa, sites, lines, end, room })
 }
 
 /// Name and the rest of the line with the column where it begins.
@@ -129,7 +133,7 @@ fn sequential(text: &Text, strict: bool) -> Result<Vec<Sequence>, Misfit> {
             ));
         };
         let (name, rest, column) = split_name(line, number, strict)?;
-        let mut sequence = Sequence::new(name, number);
+        let mut sequence = Sequence::new(name, number, text.room);
         push(&mut sequence, rest, number, column)?;
         while sequence.letters.len() < text.sites && !one_line_each {
             let Some(&(number, line)) = lines.next() else { break };
@@ -157,7 +161,7 @@ fn interleaved(text: &Text, strict: bool) -> Result<Vec<Sequence>, Misfit> {
         for (taxon, &(number, line)) in lines.iter().enumerate() {
             if block == 0 {
                 let (name, rest, column) = split_name(line, number, strict)?;
-                let mut sequence = Sequence::new(name, number);
+                let mut sequence = Sequence::new(name, number, text.room);
                 push(&mut sequence, rest, number, column)?;
                 sequences.push(sequence);
             } else {

@@ -1,9 +1,10 @@
 //! Reading alignment files of any format.
 
-use super::source::Source;
+use super::source::{PLACE_BYTES, Source};
 use super::{Alignment, fasta, nexus, phylip};
 use crate::error::Error;
 use flate2::bufread::MultiGzDecoder;
+use multigrain::readable_bytes;
 use std::io::Read;
 use std::path::Path;
 
@@ -23,24 +24,98 @@ pub enum Format {
 /// An alignment file cannot be larger: letters are counted and indexed in memory.
 const BYTES_MAX: u64 = 1 << 32;
 
-/// Reads an alignment, which may be gzipped. Errors name file, line and column.
-pub fn read_alignment(path: &Path, format: Format) -> Result<(Alignment, Source), Error> {
+/// Reads an alignment, which may be gzipped, where `room` is enough bytes of memory for it. Errors name file, line and column.
+pub fn read_alignment(path: &Path, format: Format, room: u64) -> Result<(Alignment, Source), Error> {
     let shown = path.display();
     let cannot = |error: std::io::Error| Error::request(format!("cannot read alignment {shown}: {error}"));
-    let bytes = std::fs::metadata(path).map_err(cannot)?.len();
-    if bytes > BYTES_MAX {
-        return Err(Error::request(format!("alignment {shown} has {bytes} bytes: at most {BYTES_MAX} can be read")));
+    let refuse = |bytes: u64, more: &str| match bytes > BYTES_MAX {
+        true => Error::request(format!("alignment {shown} has {bytes} bytes{more}: at most {BYTES_MAX} can be read")),
+        false => {
+            let [bytes, room] = [bytes, room].map(readable_bytes);
+            let needed = format!("to read alignment {shown} takes {bytes} of memory{more}");
+            Error::request(format!("{needed} beside the program itself, and there are {room}: ask for more --memory"))
+        }
+    };
+    let mut file = std::fs::File::open(path).map_err(cannot)?;
+    let bytes = take(&mut file, file_bytes(path).map_err(cannot)?, room).map_err(cannot)?;
+    let mut bytes = bytes.map_err(|bytes| refuse(bytes, " or more"))?;
+    if bytes.starts_with(GZIP) {
+        let room = room.saturating_sub(bytes.len() as u64);
+        let text = take(&mut MultiGzDecoder::new(&bytes[..]), 0, room).map_err(cannot)?;
+        bytes = text.map_err(|bytes| refuse(bytes, " or more"))?;
     }
-    let bytes = std::fs::read(path).map_err(cannot)?;
-    if !bytes.starts_with(GZIP) {
-        return parse_alignment(path, &bytes, format);
+    let mut needed = needed(&bytes);
+    if needed > room {
+        return Err(refuse(needed, ""));
     }
-    let mut text = Vec::new();
-    MultiGzDecoder::new(&bytes[..]).take(BYTES_MAX + 1).read_to_end(&mut text).map_err(cannot)?;
-    if text.len() as u64 > BYTES_MAX {
-        return Err(Error::request(format!("alignment {shown} has more than {BYTES_MAX} bytes: too many to be read")));
+    let (alignment, mut source) = parse_alignment(path, &bytes, format)?;
+    needed += SITE_BYTES * alignment.sites() as u64;
+    if needed > room {
+        return Err(refuse(needed, ""));
     }
-    parse_alignment(path, &text, format)
+    source.bytes = needed;
+    Ok((alignment, source))
+}
+
+/// How long a file is said to be; nothing is known of pipes.
+fn file_bytes(path: &Path) -> std::io::Result<u64> {
+    std::fs::metadata(path).map(|data| data.len())
+}
+
+/// All that there is to read, about `expected` bytes, where that has room; otherwise how many bytes are too many.
+fn take(from: &mut impl Read, expected: u64, room: u64) -> std::io::Result<Result<Vec<u8>, u64>> {
+    let most = room.min(BYTES_MAX);
+    if expected > most {
+        return Ok(Err(expected));
+    }
+    let mut bytes = Vec::with_capacity(expected as usize);
+    let mut piece = vec![0; PIECE];
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => return Ok(Ok(bytes)),
+            Ok(count) if (bytes.len() + count) as u64 > most => return Ok(Err((bytes.len() + count) as u64)),
+            Ok(count) => bytes.extend_from_slice(&piece[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Files are read in pieces.
+const PIECE: usize = 1 << 16;
+
+/// What it takes at most to parse a text and to find its patterns: the text, or the patterns after it was parsed; the letters; for
+/// each of them that stands at the beginning of a line or behind a blank its place; lines and names.
+fn needed(text: &[u8]) -> u64 {
+    let (mut begins, mut lines, mut heads, mut before) = (0, 1, 0, b'\n');
+    for &byte in text {
+        begins += u64::from(before.is_ascii_whitespace() && !byte.is_ascii_whitespace());
+        let is_line = matches!(before, b'\n' | b'\r');
+        lines += u64::from(is_line);
+        heads += u64::from(is_line && byte == b'>');
+        before = byte;
+    }
+    // PHYLIP says how many taxa there are.
+    let first = text.trim_ascii_start().split(u8::is_ascii_whitespace).next();
+    let promised = first.and_then(|word| std::str::from_utf8(word).ok()).and_then(|word| word.parse().ok());
+    let names = lines.min(promised.unwrap_or(if heads > 0 { heads } else { u64::MAX }));
+    let nexus = u64::from(begins_with(text, nexus::BEGINS));
+    (2 + nexus) * text.len() as u64 + begins * PLACE_BYTES + lines * LINE_BYTES + names * NAME_BYTES
+}
+
+/// A line, in a list that grows.
+const LINE_BYTES: u64 = 48;
+
+/// A sequence with its name, in lists and in a table that grow.
+const NAME_BYTES: u64 = 320;
+
+/// A site: its pattern, and what it is found by.
+const SITE_BYTES: u64 = 100;
+
+/// Whether a text begins so, in any case, behind blanks.
+fn begins_with(text: &[u8], with: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    text.len() >= with.len() && text[..with.len()].eq_ignore_ascii_case(with)
 }
 
 /// How files of formats begin that are not read.
@@ -54,10 +129,7 @@ const GZIP: &[u8] = b"\x1f\x8b";
 pub fn parse_alignment(file: &Path, bytes: &[u8], format: Format) -> Result<(Alignment, Source), Error> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let first = bytes.iter().find(|b| !b.is_ascii_whitespace());
-    let begins = |with: &[u8]| {
-        let bytes = bytes.trim_ascii_start();
-        bytes.len() >= with.len() && bytes[..with.len()].eq_ignore_ascii_case(with)
-    };
+    let begins = |with: &[u8]| begins_with(bytes, with);
     let format = match format {
         Format::Auto if matches!(first, Some(b'>' | b';')) => Format::Fasta,
         Format::Auto if begins(nexus::BEGINS) => Format::Nexus,

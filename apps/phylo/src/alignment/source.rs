@@ -4,16 +4,19 @@ use super::{Alignment, DataType};
 use crate::error::{Error, Place};
 use std::path::{Path, PathBuf};
 
-/// Consecutive letters of one line.
+/// Consecutive letters of one line. Files of more letters than these numbers count are not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
     /// The first letter's site, from 0.
-    site: usize,
+    site: u32,
     /// From 1.
-    line: usize,
+    line: u32,
     /// From 1.
-    column: usize,
+    column: u32,
 }
+
+/// What the place of a letter takes, in a list that grows.
+pub(super) const PLACE_BYTES: u64 = 2 * size_of::<Segment>() as u64;
 
 /// The file of an alignment and where each of its letters stands in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub struct Source {
     pub name_lines: Vec<usize>,
     /// The first line of a name that goes on after a blank, which is not part of the name: its taxon, and the whole of it.
     pub cut_name: Option<(usize, String)>,
+    /// Bytes of memory that it took to read it.
+    pub bytes: u64,
     segments: Vec<Vec<Segment>>,
 }
 
@@ -39,8 +44,15 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    pub(crate) fn new(name: &str, line: usize) -> Sequence {
-        Sequence { name: name.to_owned(), line, ..Sequence::default() }
+    /// Of a name, in a line, for which there are to be so many letters.
+    pub(crate) fn new(name: &str, line: usize, letters: usize) -> Sequence {
+        Sequence { name: name.to_owned(), line, letters: Vec::with_capacity(letters), ..Sequence::default() }
+    }
+
+    /// Keeps no more memory than the letters take.
+    pub(crate) fn end(&mut self) {
+        self.letters.shrink_to_fit();
+        self.segments.shrink_to_fit();
     }
 
     /// Appends the letters of `text`, which begins at `column` of `line`; blanks are skipped. Fails with the column of
@@ -56,7 +68,8 @@ impl Sequence {
                 return Err(column + offset);
             }
             if !continues {
-                self.segments.push(Segment { site: self.letters.len(), line, column: column + offset });
+                let [site, line, column] = [self.letters.len(), line, column + offset].map(|number| number as u32);
+                self.segments.push(Segment { site, line, column });
                 continues = true;
             }
             self.letters.push(letter.to_ascii_uppercase());
@@ -80,7 +93,8 @@ impl Source {
             }
         }
         let mut alignment = Alignment { names: vec![], rows: vec![] };
-        let mut source = Source { file: file.to_owned(), name_lines: vec![], cut_name: None, segments: vec![] };
+        let mut source =
+            Source { file: file.to_owned(), name_lines: vec![], cut_name: None, bytes: 0, segments: vec![] };
         for sequence in sequences {
             if let (None, Some(title)) = (&source.cut_name, sequence.title) {
                 source.cut_name = Some((alignment.names.len(), title));
@@ -96,9 +110,9 @@ impl Source {
     /// The place of a letter; both indices from 0.
     pub fn place(&self, taxon: usize, site: usize) -> Place {
         let segments = &self.segments[taxon];
-        let at = segments.partition_point(|s| s.site <= site);
+        let at = segments.partition_point(|s| s.site as usize <= site);
         match at.checked_sub(1).map(|i| segments[i]) {
-            Some(s) => Place::new(&self.file, s.line, s.column + site - s.site),
+            Some(s) => Place::new(&self.file, s.line as usize, s.column as usize + site - s.site as usize),
             None => Place::new(&self.file, self.name_lines[taxon], 1),
         }
     }

@@ -1,28 +1,39 @@
 //! What a run needs of memory, which is known before it begins.
 
 use super::args::Args;
+use super::count::Count;
 use super::prepare::{Prepared, Task};
+use super::room::{self, available};
 use crate::alignment::Patterns;
 use crate::choose::CATEGORIES_MOST;
 use crate::error::Error;
-use crate::kernel::kernel_states;
+use crate::kernel::{MATRICES_KEPT, kernel_states};
 use crate::likelihood::{BRANCHES_MOST, fewest};
-use crate::partition::Partition;
-use crate::search;
-use crate::ultrafast::{CHAINS, Drawn};
-use multigrain::rooms::store::buffer::{give_free_memory_back, keep_no_free_memory};
+use crate::parsimony::Parsimony;
+use crate::partition::{Branches, Partition};
+use crate::search::{self, Options};
+use crate::tree::HalfEdge;
+use crate::ultrafast::{CHAINS, CLIMBS, Drawn, ROUNDS};
+use multigrain::readable_bytes;
+use multigrain::rooms::store::buffer::give_free_memory_back;
 use multigrain::rooms::team::strands::{Scheduler, SchedulerOptions};
-use multigrain::{Machine, readable_bytes};
-use std::path::Path;
 
-/// The program itself, with its threads' stacks.
-const PROGRAM_BYTES: u64 = 8 << 20;
-/// A tree in text and in memory, each branch.
-const BRANCH_BYTES: u64 = 200;
+/// A branch of a tree in text: a name or a support, and a length.
+const BRANCH_BYTES: u64 = 48;
+/// So often the tree of a job is there as text, and that of the best once more in results and picture.
+const TEXTS: u64 = 5;
+/// A search has so many trees at once: where it begins, where it is, and those that it goes back to.
+const TREES: u64 = 12;
+/// The number of a tree that a chain of the ultrafast bootstrap has seen, in a set that grows.
+const SEEN_BYTES: u64 = 32;
+/// For each taxon its name, in lists, tables and results.
+const NAME_BYTES: u64 = 320;
 
 /// Bytes that a run takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
+    /// Before there was anything else: to read the alignment.
+    pub reading: u64,
     /// Once: data, results, replicates of sites.
     pub shared: u64,
     /// For each search, replicate or evaluation that is in progress: as many vectors of conditional likelihoods as it uses.
@@ -38,51 +49,61 @@ pub struct Needs {
 }
 
 impl Needs {
+    /// The program itself: its code, its threads with their stacks, and what is too small to be counted.
+    pub const OWN_BYTES: u64 = room::OWN_BYTES;
+
     /// Those of a request.
     pub fn of(prepared: &Prepared) -> Needs {
         let taxa = prepared.kept_names.len() as u64;
-        let patterns: u64 = prepared.partitions.iter().map(|p| p.patterns.len() as u64).sum();
-        // An evaluation has one tree, too.
-        let jobs = (prepared.jobs.len() + prepared.saved.found.len() + prepared.ultrafast).max(1) as u64;
-        // Letters as they were read, and as patterns; chunks have their own.
-        let letters = prepared.names.len() as u64 * prepared.sites as u64 + taxa * patterns;
-        let replicates = match prepared.ultrafast {
-            0 => 0,
-            replicates => Drawn::bytes(patterns as usize, replicates),
+        let patterns = of_all(prepared, |p| p.patterns.len() as u64);
+        let sets = if prepared.branches == Branches::Linked { 1 } else { prepared.partitions.len() as u64 };
+        let tree = 4 * taxa * (size_of::<HalfEdge>() as u64 + size_of::<f64>() as u64 * sets);
+        let vector = of_widest(prepared, vector_bytes);
+        let vectors = vectors(prepared);
+        let searched = match &prepared.task {
+            Task::Search => searched_bytes(prepared, tree),
+            Task::Evaluate { .. } => Searched { slots: 0, tables: 1, trees: tree, start: 0 },
         };
+        let slots = vectors + searched.slots;
+        // What is made anew for each pattern of a chunk: weight, states and likelihood of invariant sites, log-likelihood.
+        let each = of_all(prepared, |p| p.patterns.len().next_multiple_of(8) as u64) * 28;
+        let likelihood = slots as u64 * vector
+            + searched.tables as u64 * of_widest(prepared, table_bytes)
+            + taxa * of_all(prepared, letters_bytes)
+            + each;
+        let job = likelihood.max(searched.start)
+            + searched.trees
+            + if prepared.bootstraps.most() > 0 { replicate_bytes(prepared) } else { 0 };
         let thread = |p: &Partition, categories: usize| {
             let (states, codes) = (p.model.states as u64, p.patterns.data_type.masks().len() as u64);
             categories as u64 * states * (states + codes) * size_of::<f64>() as u64
         };
-        let vector = of_widest(prepared, vector_bytes);
-        let vectors = vectors(prepared);
-        let spare = match &prepared.task {
-            Task::Search => search::SPARE_VECTORS + 2,
-            Task::Evaluate { .. } => 2,
-        };
-        let patterns_of: Vec<&Patterns> = prepared.partitions.iter().map(|p| &p.patterns).collect();
-        let start = match &prepared.task {
-            Task::Search => search::start_bytes(&patterns_of, prepared.is_fast),
-            Task::Evaluate { .. } => 0,
-        };
+        let branches = (5 * taxa).clamp(MATRICES_KEPT as u64, BRANCHES_MOST as u64);
         Needs {
-            shared: PROGRAM_BYTES + letters + replicates + jobs * BRANCH_BYTES * 2 * taxa,
-            job: ((vectors + spare) as u64 * vector + taxa * letters_bytes(prepared)).max(start),
+            reading: Needs::OWN_BYTES + prepared.reading,
+            shared: Needs::OWN_BYTES + shared_bytes(prepared, taxa, patterns, sets, tree),
+            job,
             vectors,
             vector,
             spare: vectors - fewest(prepared.kept_names.len()),
-            thread: (5 * taxa).min(BRANCHES_MOST as u64) * of_widest(prepared, thread),
+            thread: branches * of_widest(prepared, thread),
         }
     }
 
     /// With so many jobs in progress on so many threads.
     pub fn bytes(&self, jobs: usize, threads: usize) -> u64 {
-        self.shared + self.job * jobs as u64 + self.thread * threads as u64
+        self.without(0, jobs, threads)
+    }
+
+    /// Where the only job does without so many vectors.
+    pub fn without(&self, vectors: usize, jobs: usize, threads: usize) -> u64 {
+        let running = self.shared + self.job * jobs as u64 + self.thread * threads as u64;
+        self.reading.max(running - vectors as u64 * self.vector)
     }
 
     /// The least that a run on so many threads takes: one job at a time, without the vectors that it can do without.
     pub fn least_bytes(&self, threads: usize) -> u64 {
-        self.bytes(1, threads) - self.spare as u64 * self.vector
+        self.without(self.spare, 1, threads)
     }
 
     /// How many jobs may be in progress, at most `jobs`, where there are so many bytes, and how many vectors the only one does
@@ -92,11 +113,11 @@ impl Needs {
     /// Where there is no room for one.
     pub fn jobs_within(&self, bytes: u64, jobs: usize, threads: usize) -> Result<(usize, usize), Error> {
         let fitting = (1..=jobs.max(1)).take_while(|&jobs| self.bytes(jobs, threads) <= bytes).last();
-        let missing = self.bytes(1, threads).saturating_sub(bytes).div_ceil(self.vector.max(1)) as usize;
-        match fitting {
-            Some(jobs) => Ok((jobs, 0)),
-            None if missing <= self.spare => Ok((1, missing)),
-            None => {
+        let missing = (1..=self.spare).find(|&missing| self.without(missing, 1, threads) <= bytes);
+        match (fitting, missing) {
+            (Some(jobs), _) => Ok((jobs, 0)),
+            (None, Some(missing)) => Ok((1, missing)),
+            (None, None) => {
                 let [needed, one, there] = [self.least_bytes(threads), self.least_bytes(1), bytes].map(readable_bytes);
                 let fewer = if threads > 1 { format!(" ({one} on one thread)") } else { String::new() };
                 Err(Error::request(format!(
@@ -108,10 +129,85 @@ impl Needs {
     }
 }
 
+/// What there is of data and results, whatever is in progress.
+fn shared_bytes(prepared: &Prepared, taxa: u64, patterns: u64, sets: u64, tree: u64) -> u64 {
+    let (all, sites) = (prepared.names.len() as u64, prepared.sites as u64);
+    // Patterns with their weights, and for each site its pattern and its place.
+    let data = taxa * patterns + 4 * patterns + sites * (size_of::<Option<u32>>() + size_of::<usize>()) as u64;
+    // A run of several stages has what it began with and what it goes on with.
+    let is_chosen = prepared.criterion.is_some();
+    let is_counted =
+        matches!(prepared.searches, Count::Auto { .. }) || matches!(prepared.bootstraps, Count::Auto { .. });
+    let copies = 1 + u64::from(is_chosen) + u64::from(is_counted && prepared.task == Task::Search);
+    let jobs = match prepared.task {
+        Task::Search => (prepared.searches.most() + prepared.bootstraps.most()) as u64,
+        Task::Evaluate { .. } => 1,
+    };
+    let text = 2 * all * BRANCH_BYTES * (sets + u64::from(sets > 1));
+    // Each division of a tree as a set of taxa.
+    let divisions = all * (all.div_ceil(8) + 40);
+    let is_divided = prepared.bootstraps.most() + prepared.ultrafast > 0;
+    let replicates = prepared.bootstraps.most().max(prepared.ultrafast) as u64;
+    let ultrafast = match prepared.ultrafast as u64 {
+        0 => 0,
+        many => {
+            let (chains, climbs) = (CHAINS as u64, (CLIMBS * ROUNDS) as u64);
+            let seen = climbs * 2 * taxa * SEEN_BYTES;
+            Drawn::bytes(patterns as usize, many as usize) + chains * (seen + climbs * tree) + many * text
+        }
+    };
+    let alrt = if prepared.alrt > 0 { 2 * taxa * patterns * size_of::<f64>() as u64 } else { 0 };
+    data * copies
+        + all * NAME_BYTES
+        + (jobs + 1) * text * TEXTS
+        + if is_divided { replicates * divisions } else { 0 }
+        + ultrafast
+        + alrt
+}
+
+/// What a search takes beside the vectors of inner nodes.
+struct Searched {
+    slots: usize,
+    tables: usize,
+    trees: u64,
+    /// Before its vectors are made.
+    start: u64,
+}
+
+fn searched_bytes(prepared: &Prepared, tree: u64) -> Searched {
+    let options = match (prepared.is_fast, prepared.searches.most()) {
+        (true, _) => Options::fast(),
+        (false, 0) => Options::replicate(),
+        (false, _) => Options::default(),
+    };
+    let patterns: Vec<&Patterns> = prepared.partitions.iter().map(|p| &p.patterns).collect();
+    let start = search::start_bytes(&patterns, prepared.is_fast);
+    Searched { slots: options.slots(), tables: search::TABLES, trees: TREES * tree, start }
+}
+
+/// The sites of a replicate, and the parsimony of the trees from which it is climbed again.
+fn replicate_bytes(prepared: &Prepared) -> u64 {
+    let patterns: Vec<&Patterns> = prepared.partitions.iter().map(|p| &p.patterns).collect();
+    let parsimony = if prepared.is_fast { 0 } else { Parsimony::bytes(&patterns) };
+    let taxa = prepared.kept_names.len() as u64;
+    let sites = 3 * (size_of::<u32>() + size_of::<Option<u32>>()) as u64 / 2 * prepared.sites as u64;
+    of_all(prepared, |p| p.patterns.len() as u64) * taxa + sites + parsimony
+}
+
 /// The letters of a taxon as kernels have them.
-fn letters_bytes(prepared: &Prepared) -> u64 {
-    let letters = |p: &Partition| (p.patterns.len().next_multiple_of(8) * size_of::<u16>()) as u64;
-    prepared.partitions.iter().map(letters).sum()
+fn letters_bytes(partition: &Partition) -> u64 {
+    (partition.patterns.len().next_multiple_of(8) * size_of::<u16>()) as u64
+}
+
+/// A table of a branch.
+fn table_bytes(partition: &Partition, categories: usize) -> u64 {
+    let entries = kernel_states(partition.model.states) * categories + 1;
+    (partition.patterns.len().next_multiple_of(8) * entries * size_of::<f64>()) as u64
+}
+
+/// The sum over all partitions.
+fn of_all(prepared: &Prepared, bytes: impl Fn(&Partition) -> u64) -> u64 {
+    prepared.partitions.iter().map(bytes).sum()
 }
 
 /// A conditional likelihood vector of a partition with so many categories of rates.
@@ -123,7 +219,7 @@ fn vector_bytes(partition: &Partition, categories: usize) -> u64 {
 /// Bytes of all partitions, or, where models are chosen, of the one that takes most of those under the candidate of most
 /// categories, if that is more: candidates are fitted to one partition at a time.
 fn of_widest(prepared: &Prepared, bytes: impl Fn(&Partition, usize) -> u64) -> u64 {
-    let all = prepared.partitions.iter().map(|p| bytes(p, p.model.categories)).sum::<u64>();
+    let all = of_all(prepared, |p| bytes(p, p.model.categories));
     let open = prepared.partitions.iter().zip(&prepared.schemes).filter(|(_, scheme)| scheme.is_open);
     let candidates = open.filter(|_| prepared.criterion.is_some()).map(|(p, _)| bytes(p, CATEGORIES_MOST));
     candidates.fold(all, u64::max)
@@ -139,17 +235,6 @@ fn vectors(prepared: &Prepared) -> usize {
         Task::Evaluate { fixed: true, .. } => fewest(taxa),
         Task::Evaluate { .. } if prepared.partitions.len() == 1 && prepared.alrt == 0 => fewest(taxa),
         _ => taxa - 2,
-    }
-}
-
-/// What there is: as much as was asked for, or the computer's memory.
-pub(super) fn available(asked: Option<u64>) -> Result<u64, Error> {
-    match asked {
-        Some(bytes) => Ok(bytes),
-        None => {
-            let machine = Machine::detect(Path::new(".")).map_err(|e| Error::run(e.to_string()))?;
-            Ok(machine.memory(machine.root()).capacity_bytes)
-        }
     }
 }
 
@@ -171,9 +256,6 @@ impl Args {
         let most = prepared.jobs.len().max(prepared.ultrafast.min(CHAINS)).clamp(1, most.max(1));
         // What was freed since the alignment was read counts for nothing.
         give_free_memory_back();
-        if self.memory.is_some() {
-            keep_no_free_memory();
-        }
         let bytes = available(self.memory)?;
         let needs = Needs::of(prepared);
         let (jobs, missing) = needs.jobs_within(bytes, most, options.workers)?;
@@ -189,7 +271,7 @@ mod tests {
 
     #[test]
     fn as_many_jobs_as_there_is_room_for() {
-        let needs = Needs { shared: 100, job: 50, vectors: 9, vector: 3, spare: 2, thread: 10 };
+        let needs = Needs { reading: 0, shared: 100, job: 50, vectors: 9, vector: 3, spare: 2, thread: 10 };
         assert_eq!(needs.bytes(3, 2), 270);
         let of = |bytes| needs.jobs_within(bytes, 4, 2).ok();
         assert_eq!(

@@ -3,6 +3,7 @@
 use super::args::{Args, BranchesChoice, FormatChoice};
 use super::count::Count;
 use super::files::{self, Outputs};
+use super::room::{OWN_BYTES, available};
 use crate::alignment::{Alignment, DataType, Format, Source, read_alignment};
 use crate::checkpoint::{self, Hash, Request, Saved};
 use crate::choose::{Besides, Criterion};
@@ -15,6 +16,7 @@ use crate::model::ModelSpec;
 use crate::parsimony::START_LENGTH;
 use crate::partition::{self, Branches, Partition, Scheme, Unnamed};
 use crate::tree::{Newick, Tree};
+use multigrain::rooms::store::buffer::keep_no_free_memory;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,6 +60,8 @@ pub struct Prepared {
     pub names: Vec<String>,
     /// Number of sites of the alignment.
     pub sites: usize,
+    /// Bytes that it took to read the alignment.
+    pub reading: u64,
     /// Columns of nothing but gaps.
     pub gap_columns: usize,
     /// The taxa that take part: without copies of identical sequences, except in evaluations.
@@ -131,7 +135,9 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         FormatChoice::Phylip => Format::Phylip,
         FormatChoice::Nexus => Format::Nexus,
     };
-    let (alignment, source) = read_alignment(&args.alignment, format)?;
+    keep_no_free_memory();
+    let room = available(args.memory)?.saturating_sub(OWN_BYTES);
+    let (alignment, source) = read_alignment(&args.alignment, format, room)?;
     source.check_size(&alignment)?;
     let mut schemes = schemes(args, &alignment)?;
     let choice = branches_choice(args, schemes.len());
@@ -232,11 +238,17 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         Task::Evaluate { .. } => Vec::new(),
     };
     let gap_columns = partitions.iter().flat_map(|p| &p.patterns.pattern_of_site).filter(|p| p.is_none()).count();
+    let (sites, reading) = (alignment.sites(), source.bytes);
+    // Names were made between rows as these were read: where they stayed there, no page that a row took would be free.
+    let Alignment { names, rows } = alignment;
+    drop((rows, source));
+    let names = names.iter().map(|name| name.as_str().to_owned()).collect();
     Ok(Prepared {
-        sites: alignment.sites(),
+        sites,
+        reading,
         gap_columns,
         kept_names,
-        names: alignment.names,
+        names,
         representatives,
         schemes,
         partitions,

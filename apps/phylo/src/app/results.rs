@@ -51,7 +51,7 @@ pub(crate) fn introduce(prepared: &Prepared, scheduler: &Scheduler, log: &Log<'_
     if let Some(jobs) = options.strands_max {
         let (needs, threads) = (Needs::of(prepared), options.workers);
         let missing = needs.vectors.saturating_sub(prepared.vectors);
-        let bytes = readable_bytes(needs.bytes(jobs, threads) - missing as u64 * needs.vector);
+        let [bytes, own] = [needs.without(missing, jobs, threads), Needs::OWN_BYTES].map(readable_bytes);
         let again = match missing {
             0 => String::new(),
             _ => format!(
@@ -59,7 +59,10 @@ pub(crate) fn introduce(prepared: &Prepared, scheduler: &Scheduler, log: &Log<'_
                 prepared.vectors, needs.vectors
             ),
         };
-        log.line(&format!("memory: about {bytes}, {} at a time{again}", counted(jobs, "job", "jobs")));
+        log.line(&format!(
+            "memory: about {bytes} with {own} for the program itself, {} at a time{again}",
+            counted(jobs, "job", "jobs")
+        ));
     }
     log.line(&format!("seed {}, {} workers, policy {}", prepared.seed, options.workers, options.policy));
     if prepared.saved != Saved::default() {

@@ -8,6 +8,7 @@ use crate::infer::{self, Place, stoppable};
 use crate::job::{Found, Job, best};
 use crate::likelihood::{Likelihood, Precision};
 use crate::model::Model;
+use crate::search::EXCHANGED;
 use crate::tree::Tree;
 use crate::ultrafast::{CHAINS, CORRELATION, Chain, Drawn, ROUNDS, correlation, merged, splits};
 use multigrain::Abort;
@@ -117,6 +118,7 @@ impl Work<'_> {
         let data: Vec<_> = self.prepared.partitions.iter().map(|p| &p.patterns).zip(self.models).collect();
         let mut likelihood = Likelihood::new(&data, self.prepared.branches, tree, Isa::detect(), place.stoppable());
         likelihood.set_constraint(self.prepared.constraint.clone());
+        likelihood.set_spare(EXCHANGED);
         likelihood
     }
 
@@ -128,6 +130,7 @@ impl Work<'_> {
         let data: Vec<_> = own.iter().zip(self.models).collect();
         let mut likelihood = Likelihood::new(&data, self.prepared.branches, tree, Isa::detect(), place.stoppable());
         likelihood.set_constraint(self.prepared.constraint.clone());
+        likelihood.set_spare(EXCHANGED);
         likelihood.smooth(1, GAIN, Precision::COARSE);
         likelihood.exchange_while(GAIN);
         infer::mean_text(self.prepared, likelihood.tree())

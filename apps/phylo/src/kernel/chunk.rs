@@ -76,11 +76,14 @@ impl Chunk {
             let padding = range.len().next_multiple_of(DOUBLES) - range.len();
             let blocks = range.len().div_ceil(DOUBLES);
             let gap = patterns.data_type.gap();
-            let tips = patterns
+            let letters = patterns
                 .tips
                 .iter()
                 .flat_map(|tip| tip[range.clone()].iter().copied().chain(std::iter::repeat_n(gap, padding)));
             let states = kernel_states(patterns.data_type.states());
+            // Nobody knows how many a chain of rows has: its list would grow to up to twice as much.
+            let mut tips = Vec::with_capacity(patterns.taxa() * blocks * DOUBLES);
+            tips.extend(letters.map(|code| u16::from(code) * states as u16));
             let zeros = std::iter::repeat_n(0, padding);
             Chunk {
                 partition,
@@ -89,7 +92,7 @@ impl Chunk {
                 patterns: range.len(),
                 blocks,
                 rows_end: patterns.data_type.masks().len() * states,
-                tips: tips.map(|code| u16::from(code) * states as u16).collect(),
+                tips,
                 weights: patterns.weights[range.clone()].iter().copied().chain(zeros.clone()).map(f64::from).collect(),
                 invariant_masks: masks[range].iter().copied().chain(zeros).collect(),
                 invariant: vec![],

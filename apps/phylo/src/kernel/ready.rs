@@ -10,7 +10,7 @@ use std::cell::RefCell;
 
 /// Lengths of which matrices and tables are kept: some 2 MB of proteins, of which those used lately lie in a second-level
 /// cache. Batches of more branches go through the whole tree; what they need is made anew.
-const KEPT: usize = 64;
+pub(crate) const KEPT: usize = 64;
 
 thread_local! {
     /// By partition.
@@ -119,9 +119,14 @@ impl Ready {
         let new = Kept { of, has_table: false, used: 0 };
         if self.kept.len() < KEPT.max(branches) {
             self.kept.push(new);
-            let grow = |v: &mut Vec<f64>, len: usize| v.resize(v.len().max(len), 0.0);
-            grow(&mut self.matrices, self.kept.len() * self.lens[0]);
-            grow(&mut self.tables, self.kept.len() * self.lens[1]);
+            let (kept, most) = (self.kept.len(), KEPT.max(branches));
+            // Room for all at once: what grows bit by bit takes up to twice as much.
+            let grow = |v: &mut Vec<f64>, len: usize| {
+                v.reserve_exact((most * len).saturating_sub(v.len()));
+                v.resize(v.len().max(kept * len), 0.0);
+            };
+            grow(&mut self.matrices, self.lens[0]);
+            grow(&mut self.tables, self.lens[1]);
             return self.kept.len() - 1;
         }
         // There is one that this batch does not use, since it has no more branches than there are places.

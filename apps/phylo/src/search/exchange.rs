@@ -7,6 +7,8 @@ use crate::kernel::{Source, Step};
 use crate::likelihood::{Likelihood, Precision};
 use crate::tree::HalfEdge;
 
+/// An exchange takes so many slots beside those of inner nodes.
+pub(crate) const EXCHANGED: usize = 4;
 /// An exchange must gain this log-likelihood.
 const GAIN: f64 = 1e-3;
 /// At most so many rounds.
