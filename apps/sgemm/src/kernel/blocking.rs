@@ -10,6 +10,7 @@
 //! ```
 
 use super::{Call, SPAN};
+use multigrain::rooms::team::contexts::look;
 
 /// A register tile of one instruction set and the packing that it reads.
 pub(super) trait Micro {
@@ -160,6 +161,7 @@ pub(super) unsafe fn run<M: Micro>(call: &Call, scratch: &mut [f32]) -> bool {
         for k0 in (0..k).step_by(blocking.kc) {
             let depth = blocking.kc.min(k - k0);
             for i in (0..rows).step_by(M::MR) {
+                look();
                 // SAFETY: rows i0 + i.. and columns k0.. of A are the caller's; panel i / MR of at most mc / MR, each
                 // depth * MR elements, and the slack behind the last are within a_pack. Panels are packed in
                 // ascending order, so what one writes behind its end the next replaces.
@@ -182,6 +184,7 @@ pub(super) unsafe fn run<M: Micro>(call: &Call, scratch: &mut [f32]) -> bool {
                     let share = (M::MR * depth).div_ceil(LINE).div_ceil(panels);
                     for panel in 0..panels {
                         let j = panel * M::NR;
+                        look();
                         // SAFETY: the panels were packed above, or B is read where it lies at row k0, column j0 + j;
                         // C's tile starts at row i0 + i < m, column j0 + j < n.
                         unsafe {
