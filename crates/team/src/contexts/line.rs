@@ -93,14 +93,14 @@ impl Line {
     }
 
     fn ask(&self, context: usize) {
-        let mut machine = lock(&self.contexts);
+        let entered = lock(&self.contexts).enter(context as u32);
         // All are of one class, so nobody takes a processor from another.
-        if let Entered::Bound(processor) | Entered::Took { processor, .. } = machine.enter(context as u32) {
+        if let Entered::Bound(processor) | Entered::Took { processor, .. } = entered {
             self.give(context, processor, None);
         }
     }
 
-    /// Under the lock [given in order].
+    /// For whoever the machine has just let bind it [given once].
     fn give(&self, context: usize, processor: usize, given: Option<u64>) {
         let place = &self.places[context];
         // Relaxed, all: the thread sees by the bit what it is given.
@@ -146,11 +146,10 @@ impl Line {
     /// For a context's own thread, which has a processor: a tick of its turn; whether it has lost the processor. What follows then is
     /// [`Line::wait`].
     pub(super) fn tick(&self, context: usize, now: u64) -> bool {
-        let mut machine = lock(&self.contexts);
         // Its own processor is written by itself, or before it was woken.
-        let handed = machine.tick(self.places[context].processor.load(Ordering::Relaxed));
+        let processor = self.places[context].processor.load(Ordering::Relaxed);
+        let handed = lock(&self.contexts).tick(processor);
         self.hand(&handed, now);
-        drop(machine);
         if handed.is_empty() {
             return false;
         }
@@ -164,12 +163,11 @@ impl Line {
 
     /// For a context's own thread, which has a processor: the context has ended.
     pub(super) fn end(&self, context: usize, now: u64) {
-        let mut machine = lock(&self.contexts);
-        let handed = machine.destroy(context as u32);
+        let handed = lock(&self.contexts).destroy(context as u32);
         self.hand(&handed, now);
     }
 
-    /// Under the lock: those that are next are woken.
+    /// Those that are next are woken; to bind and to wake takes the system longer than all that needs the lock.
     fn hand(&self, handed: &[Handed], now: u64) {
         for Handed { processor, next, .. } in handed {
             let Some(next) = next.map(|next| next as usize) else { continue };

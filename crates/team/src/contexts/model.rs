@@ -52,7 +52,7 @@ fn turns(sharing: Sharing, processors: usize, steps: &[u32]) {
     assert_eq!(done, steps.iter().sum::<u32>());
 }
 
-/// [lost wake-up, given in order]: the next is given the processor while it still goes to sleep from its last turn; each end and each step
+/// [lost wake-up, given once]: the next is given the processor while it still goes to sleep from its last turn; each end and each step
 /// meets each sleep. Two threads with three switches cover every order of a step, a wait and an end.
 #[test]
 fn two_that_hand_one_processor_to_each_other() {
