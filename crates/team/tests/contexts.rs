@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use multigrain_team::contexts::{Contexts, RunError, Sharing, Turn, look, run};
+use proptest::prelude::*;
 
 const ALL: [Sharing; 4] = [Sharing::Fifo, Sharing::Slices, Sharing::HandOff, Sharing::System];
 
@@ -30,6 +31,27 @@ fn turns_on_one_processor_are_those_that_can_be_counted_by_hand() {
     assert_eq!(steps(&on_one(Sharing::HandOff, 2), &[3, 5, 2]), [0, 0, 1, 1, 2, 2, 0, 1, 1, 1]);
     assert_eq!(steps(&on_one(Sharing::HandOff, 1), &[2, 3, 1]), [0, 1, 2, 0, 1, 1]);
     assert_eq!(steps(&on_one(Sharing::Fifo, 1), &[2, 3, 1]), [0, 0, 1, 1, 1, 2]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// On one processor a context that waits behind `i` others has it after `i + 1` turns at most, the one under way among them (the bound of
+    /// `schedule::contexts`), whatever the others have to do: among `n` contexts after `n - 1`.
+    #[test]
+    fn nobody_starves_on_threads(work in prop::collection::vec(1..30usize, 1..8), looks in 1..5u32) {
+        let shared = Contexts { processors: 1, sharing: Sharing::HandOff, turn: Turn::Looks(looks) };
+        let log = steps(&shared, &work);
+        prop_assert_eq!(log.len(), work.iter().sum::<usize>());
+        let others_at_most = (work.len() - 1) * looks as usize;
+        for context in 0..work.len() {
+            let mut last = None;
+            for (at, _) in log.iter().enumerate().filter(|(_, who)| **who == context) {
+                let waited = last.map_or(at, |last| at - last - 1);
+                prop_assert!(waited <= others_at_most, "{} waited for {} steps: {:?}", context, waited, log);
+                last = Some(at);
+            }
+        }
+    }
 }
 
 #[test]
