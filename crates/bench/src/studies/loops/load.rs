@@ -15,12 +15,10 @@ use std::time::{Duration, Instant};
 
 /// Shorter slices are mostly switches.
 const SLICE_LEAST: Duration = Duration::from_micros(50);
-/// Less cannot be gone through with a clock between.
+/// A page.
 const FOOTPRINT_LEAST: u64 = 4 << 10;
-/// What is gone through between two looks: about a microsecond.
-const CHUNK_BYTES: usize = 16 << 10;
-/// Elements of a task are of four bytes.
-const ELEMENT: u64 = 4;
+/// Pages of a footprint that are gone through between two looks: about a microsecond.
+const CHUNK: usize = 4;
 
 /// Tasks that only compute.
 pub(super) struct Load<'a> {
@@ -272,9 +270,14 @@ fn switches() -> u64 {
     counts.filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok()).sum()
 }
 
+/// Tasks that run at once have no line of a cache, and nothing that is fetched ahead, in common.
+#[derive(Clone)]
+#[repr(align(4096))]
+struct Page([f32; 1024]);
+
 /// What a task works on.
 enum Store {
-    Sweep(Vec<f32>),
+    Sweep(Vec<Page>),
     /// A, B and C of so many rows and columns, and room for packing.
     Sgemm {
         n: usize,
@@ -292,9 +295,14 @@ impl Store {
             Ok(of)
         };
         match work {
-            Work::Sweep => Ok(Store::Sweep(filled((footprint / ELEMENT) as usize)?)),
+            Work::Sweep => {
+                let (mut array, pages) = (Vec::new(), footprint as usize / size_of::<Page>());
+                array.try_reserve_exact(pages)?;
+                array.resize(pages, Page([1.0; 1024]));
+                Ok(Store::Sweep(array))
+            }
             Work::Sgemm => {
-                let n = ((footprint / (3 * ELEMENT)) as f64).sqrt() as usize;
+                let n = (footprint as f64 / (3 * size_of::<f32>()) as f64).sqrt() as usize;
                 let scratch = filled(kernel::scratch_elements(Isa::detect(), n, n, n, None))?;
                 Ok(Store::Sgemm { n, matrices: [filled(n * n)?, filled(n * n)?, filled(n * n)?], scratch })
             }
@@ -304,10 +312,10 @@ impl Store {
     fn chunk(&mut self, chunk: u64) {
         match self {
             Store::Sweep(array) => {
-                let parts = array.len().div_ceil(CHUNK_BYTES / ELEMENT as usize);
+                let parts = array.len().div_ceil(CHUNK);
                 let part = chunk as usize % parts;
-                let range = part * array.len() / parts..(part + 1) * array.len() / parts;
-                array[range].iter_mut().for_each(|x| *x = *x * 0.999 + 0.001);
+                let pages = part * array.len() / parts..(part + 1) * array.len() / parts;
+                array[pages].iter_mut().flat_map(|page| &mut page.0).for_each(|x| *x = *x * 0.999 + 0.001);
             }
             Store::Sgemm { n, matrices: [a, b, c], scratch } => {
                 // Shapes and pitches are those of the arrays.
