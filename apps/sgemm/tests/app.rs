@@ -1,7 +1,9 @@
 //! The application: the same bytes on every machine, right products, refusals in plain words.
 
+use multigrain::MachineChoice;
 use multigrain::app::Application;
 use multigrain::prelude::*;
+use multigrain::rooms::plan::check::{check, edge_rules};
 use multigrain::rooms::plan::testing::Rng;
 use multigrain::rooms::plan::{Body, Plan};
 use multigrain::testing;
@@ -47,6 +49,22 @@ fn listed(plan: &Plan, seen: &mut Vec<*const Plan>) -> usize {
         Body::Leaf { .. } => 0,
     });
     plan.calls.len() + inner.sum::<usize>()
+}
+
+/// The local stores' rules ask where rows begin, and each block of the memory above has a plan for them: all of these together
+/// have to find room beside the blocks.
+#[test]
+fn files_are_planned_for_strict_local_stores_whatever_their_size() {
+    for (n, times) in [(10_000, 1.3), (20_000, 1.7), (100_000, 3.0)] {
+        let machine = MachineChoice::Given(Box::new(Machine::named("disk+ps3").unwrap()));
+        let runtime = Runtime::new(Options { machine, ..Options::default() }).unwrap();
+        let app = Args { n: Some(n), ..Args::default() }.prepare(&runtime).unwrap();
+        let planned = runtime.plan(&app.job).unwrap();
+        check(&planned.plan, &edge_rules(&planned.machine)).unwrap_or_else(|error| panic!("{n}: {error}"));
+        let edge = &planned.edges[0];
+        let moved = (edge.traffic.bytes_down + edge.traffic.bytes_up) as f64;
+        assert!(moved < times * edge.lower_bound_bytes as f64, "{n}: {moved} of {}", edge.lower_bound_bytes);
+    }
 }
 
 #[test]

@@ -33,7 +33,8 @@ pub struct Planned {
 
 /// Has a refusal name what people asked for: a task of which an application is made stands beside the application.
 fn told_of(app: &str, mut error: PlanError) -> PlanError {
-    if let PlanError::DoesNotFit { task, .. } | PlanError::TooManyCalls { task, .. } = &mut error
+    if let PlanError::DoesNotFit { task, .. } | PlanError::TooManyCalls { task, .. } | PlanError::Unmovable { task, .. } =
+        &mut error
         && task != app
     {
         let plain = task.strip_prefix(app).unwrap_or(task).trim_start_matches('-').replace('-', " ");
@@ -82,8 +83,13 @@ impl Asked {
         let (mut machine, mut options) = (self.machine.clone(), self.options.clone());
         // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
         let (mut of_plan, mut beside, mut shorter) = (0_u64, 0_u64, 0);
+        // The best of what would fit with that set aside, and what fits as it is but takes longer.
+        let (mut aside, mut fitting): (Option<Aside>, Option<Arc<Plan>>) = (None, None);
         for _ in 0..PLANNED_AGAIN_MAX {
             let planned = plan(&mut Planner::new(&machine, self.mapping.clone(), options.clone()));
+            if let (Err(_), Some(fitting)) = (&planned, &fitting) {
+                return Ok(fitting.clone());
+            }
             let planned = match planned {
                 Err(PlanError::TooManyCalls { .. }) if of_plan > 0 && of_plan < capacity_bytes / PLAN_SHARE => {
                     of_plan = (2 * of_plan).min(capacity_bytes / PLAN_SHARE);
@@ -117,11 +123,22 @@ impl Asked {
             if let Some(plan) = planned {
                 let keeps = Keeps::of(&self.machine, &plan, job, self.options.disk_buffer_bytes, self.part)?;
                 // Of a run of which nothing is left but names, nothing is kept.
-                if keeps.bytes() <= capacity_bytes || plan.calls.is_empty() {
+                let fits = keeps.bytes() <= capacity_bytes || plan.calls.is_empty();
+                if let Some(fitting) = fitting.take() {
+                    return Ok(if fits && plan.seconds < fitting.seconds { plan } else { fitting });
+                }
+                if fits && aside.as_ref().is_none_or(|aside| plan.seconds <= aside.seconds) {
                     return Ok(plan);
                 }
+                // Lists are made shorter as long as that costs less time than the room which is set aside for them.
+                let found = Aside::of(&plan, &keeps, options.listed_max, capacity_bytes).filter(|_| !fits);
+                let gains = match (&found, &aside) {
+                    (Some(found), Some(aside)) => found.seconds < aside.seconds,
+                    _ => !fits,
+                };
                 let may_be_shorter = shorter < if plan.is_in_parts() { u32::MAX } else { SHORTER_MAX };
-                if keeps.own > 0 && options.listed_max > LISTED_MIN && may_be_shorter {
+                if gains && keeps.own > 0 && options.listed_max > LISTED_MIN && may_be_shorter {
+                    aside = found.or(aside);
                     // A list that is shorter than it may be stays as it is until it may not. Parts are no list.
                     let calls = if plan.is_in_parts() { u64::MAX } else { plan.calls.len() as u64 };
                     let listed = options.listed_max.min(calls);
@@ -132,8 +149,16 @@ impl Asked {
                     (options.listed_max, shorter) = (by_calls.min(listed / 2).max(LISTED_MIN), shorter + 1);
                     continue;
                 }
-                // With less room for blocks there are more calls: some more is set aside, and no more may be used.
-                of_plan = of_plan.max(keeps.own + keeps.own.min(capacity_bytes.saturating_sub(keeps.own)) / 4);
+                shorter = u32::MAX;
+                if let Some(Aside { listed_max, bytes, .. }) = aside.take().filter(|_| !gains) {
+                    (options.listed_max, of_plan) = (listed_max, bytes);
+                    options.calls_max = self.options.calls_max.min(calls_beside(of_plan, job.kept_bytes()));
+                    machine = machine.with_capacity(&name, capacity_bytes - of_plan)?;
+                    fitting = fits.then_some(plan);
+                    continue;
+                }
+                // So much is set aside, and no more may be used.
+                of_plan = of_plan.max(keeps.set_aside(capacity_bytes));
                 let others = keeps.memories.local.saturating_add(job.kept_bytes());
                 options.calls_max = self.options.calls_max.min(calls_beside(of_plan, others));
                 beside += (keeps.bytes() - keeps.own).saturating_sub(main_memory(&machine).capacity_bytes);
@@ -159,6 +184,26 @@ impl Asked {
             && self.mapping == other.mapping
             && self.options == other.options
             && is_same_machine(&self.machine, &other.machine)
+    }
+}
+
+/// A plan that would fit with blocks that are smaller by what it takes itself.
+struct Aside {
+    /// How long it would take then, at most: in blocks of so much less room.
+    seconds: f64,
+    /// How long its lists may be.
+    listed_max: u64,
+    /// What is to be set aside.
+    bytes: u64,
+}
+
+impl Aside {
+    /// `None` where it takes more than a plan may.
+    fn of(plan: &Plan, keeps: &Keeps, listed_max: u64, capacity_bytes: u64) -> Option<Aside> {
+        let bytes = keeps.set_aside(capacity_bytes);
+        let left = capacity_bytes.checked_sub(bytes).filter(|_| bytes <= capacity_bytes / PLAN_SHARE)?;
+        let seconds = plan.seconds * capacity_bytes as f64 / left as f64;
+        Some(Aside { seconds, listed_max, bytes })
     }
 }
 
@@ -298,6 +343,11 @@ impl Keeps {
     pub(crate) fn bytes(&self) -> u64 {
         let MemoryBytes { staging, partials, scratch, .. } = self.memories;
         [self.arrays, staging, partials, scratch, self.buffers, self.own].into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// What is set aside for the plan: with less room for blocks there are more calls.
+    fn set_aside(&self, capacity_bytes: u64) -> u64 {
+        self.own + self.own.min(capacity_bytes.saturating_sub(self.own)) / 4
     }
 
     /// All that a runtime has to find beside what others hold.

@@ -50,6 +50,23 @@ pub enum PlanError {
         /// that is known.
         enough: Option<(String, Enough)>,
     },
+    /// Whatever the blocks, some begin elsewhere within a unit than in a slot, on an edge that moves aligned units, and there are
+    /// more of them than are worth planning to show which.
+    #[error(
+        "{task} cannot be split for memory {memory}, whose transfers have to be aligned: of all blocks that fit, such as \
+         {tile}, some have rows that begin elsewhere within {alignment_bytes} bytes than they would in {memory}; choose \
+         lengths whose rows take a multiple of {alignment_bytes} bytes"
+    )]
+    Unmovable {
+        /// Task.
+        task: String,
+        /// Memory whose blocks they are for.
+        memory: String,
+        /// Tunables of the largest that fit.
+        tile: String,
+        /// The unit, in bytes.
+        alignment_bytes: u64,
+    },
     /// The tile that the mapping asks for does not fit.
     #[error(
         "{task} does not fit with the mapping's tile: {tile} needs {need} in memory {memory}, which offers {capacity} \

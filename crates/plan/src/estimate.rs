@@ -10,6 +10,7 @@
 
 use crate::cost::{price, staging_seconds, stolen_fragment_seconds, transfer_seconds, unevenness};
 use crate::facts::{EdgeFacts, TaskRef, fragment_seconds};
+use crate::loops::outer;
 use crate::rules::{Ends, Movable, ends, movable_blocks, multiple};
 use multigrain_program::notation::Dimension;
 use multigrain_program::{Access, CallShape, Shape, Tunable};
@@ -143,9 +144,24 @@ impl<'a> Nest<'a> {
         self.facts
     }
 
-    /// Whether a list of calls may be longer than is planned at once, because parts can be made of it.
-    pub(crate) fn may_be_long(&self) -> bool {
-        !self.facts.is_part && self.facts.may_be_parts(self.task)
+    /// Whether the list of these loops may be longer than is planned at once, because parts can be made of it.
+    pub(crate) fn may_be_long(&self, loops: &[Loop]) -> bool {
+        if self.facts.is_part || !self.facts.may_be_parts(self.task) {
+            return false;
+        }
+        if !self.facts.edge.rules.strict {
+            return true;
+        }
+        // What a part is given must lie as an array of its own would: see [`EdgeFacts::may_be_part`].
+        let specs = self.task.tunables(self.call);
+        let named = loops.iter().map(|&(axis, length)| (specs[axis].name, length)).collect();
+        let mut lengths = self.extents.clone();
+        for (name, length) in outer(self.task, self.call, &named, self.facts.listed_max).iter() {
+            for (spec, known) in specs.iter().zip(&mut lengths).filter(|(spec, _)| spec.name == name) {
+                *known = length.min(spec.extent);
+            }
+        }
+        self.movable(&lengths) == Movable::Aligned
     }
 
     /// Whether contributions along the axis are combined by a tree, so that its blocks are powers of two of spans.

@@ -1,7 +1,7 @@
 //! What planning needs to know of an edge: gathered once of the machine, and what it says of calls.
 
 use crate::cost::{LOCAL_READS_PER_COPY, leaf_seconds};
-use crate::rules;
+use crate::rules::{self, Movable};
 use multigrain_machine::{Edge, Layout, Machine, MemoryId};
 use multigrain_program::{Arg, ArrayDecl, Call, CallShape, DynTask, Region, Shape};
 use std::sync::Arc;
@@ -55,9 +55,17 @@ pub(crate) struct EdgeFacts<'m> {
 
 impl EdgeFacts<'_> {
     /// Whether calls of the task may be parts, each planned by itself: what it keeps of a reduction it keeps in the parent
-    /// memory, where a part has no room of its own; and an edge with strict rules knows where whole arrays lie.
+    /// memory, where a part has no room of its own.
     pub(crate) fn may_be_parts(&self, task: &TaskRef) -> bool {
-        self.stages() && !self.edge.rules.strict && task.reduced_axis().is_none()
+        self.stages() && task.reduced_axis().is_none()
+    }
+
+    /// Whether what a call is given lies as its plan takes it to, which knows nothing of the arrays it is given blocks of: rules
+    /// that are enforced ask where a row begins.
+    pub(crate) fn may_be_part(&self, call: &Call, arrays: &[ArrayDecl]) -> bool {
+        let rules = &self.edge.rules;
+        let is_like = |arg: &Arg| rules::movable(rules, &arg.region, &arrays[arg.array as usize]) == Movable::Aligned;
+        !rules.strict || call.args.iter().all(is_like)
     }
 
     /// The arrays of a scope as they lie in the parent memory, as far as the cost of moving blocks of them goes.

@@ -4,6 +4,7 @@
 use crate::candidates::{Candidate, FINALISTS, LEANEST, combinations, finals, in_parallel};
 use crate::cost::CLOSE;
 use crate::estimate::{FRIENDLY, Loop, Nest};
+use crate::facts::EdgeFacts;
 use crate::rules::Movable;
 use crate::scope::Scope;
 use multigrain_program::{Tunable, Tunables};
@@ -18,6 +19,8 @@ const REFINE_GAIN: f64 = 0.9995;
 pub(crate) enum Unfit {
     /// Whatever fits has so many calls or more, which no plan has room for.
     TooMany(u64),
+    /// Whatever fits has so many calls or more of which some cannot move their blocks: these.
+    Unmovable(Box<Candidate>),
     /// Not even this, which needs least, can be planned.
     Smallest(Box<Candidate>),
 }
@@ -29,7 +32,8 @@ pub(crate) struct Looked {
     pub(crate) price: f64,
     bytes: f64,
     calls: u64,
-    calls_max: u64,
+    /// Whether so many calls may be parts, where they are more than a list may have.
+    is_in_parts: bool,
     fits: bool,
     movable: Movable,
 }
@@ -39,13 +43,13 @@ impl Looked {
         let found = nest.estimate(&loops);
         let facts = nest.facts();
         let fits = facts.fits(found.footprint, found.reserved, found.partials);
-        let calls_max = if nest.may_be_long() { u64::MAX } else { facts.calls_max };
+        let is_in_parts = found.calls > facts.listed_max && nest.may_be_long(&loops);
         let movable = nest.movable(&nest.lengths(&loops));
-        Looked { loops, price: found.price, bytes: found.bytes, calls: found.calls, calls_max, fits, movable }
+        Looked { loops, price: found.price, bytes: found.bytes, calls: found.calls, is_in_parts, fits, movable }
     }
 
-    pub(crate) fn is_possible(&self) -> bool {
-        self.fits && self.calls <= self.calls_max
+    pub(crate) fn is_possible(&self, facts: &EdgeFacts<'_>) -> bool {
+        self.fits && (self.calls <= facts.calls_max || self.is_in_parts)
     }
 }
 
@@ -75,7 +79,11 @@ pub(crate) fn refine(nest: &Nest<'_>, specs: &[Tunable], start: &Looked, calls_m
                 }
                 let found = Looked::at(nest, loops);
                 let is_short = calls_max.is_none_or(|most| found.calls <= most);
-                if found.is_possible() && found.price < best.price && is_short && found.movable >= best.movable {
+                if found.is_possible(nest.facts())
+                    && found.price < best.price
+                    && is_short
+                    && found.movable >= best.movable
+                {
                     best = found;
                 }
             }
@@ -135,7 +143,8 @@ pub(crate) fn by_formula(
         }
         let room = facts.total_bytes.saturating_sub(reserved);
         let nests = nest.orders(lengths, room).into_iter();
-        let mut found: Vec<Looked> = nests.map(|loops| Looked::at(nest, loops)).filter(Looked::is_possible).collect();
+        let mut found: Vec<Looked> =
+            nests.map(|loops| Looked::at(nest, loops)).filter(|found| found.is_possible(facts)).collect();
         found.sort_by(|a, b| b.movable.cmp(&a.movable).then(a.price.total_cmp(&b.price)));
         found.truncate(2);
         found
@@ -143,7 +152,7 @@ pub(crate) fn by_formula(
     let mut looked: Vec<Looked> = looked.into_iter().flatten().collect();
     let number = |name: &str| specs.iter().position(|spec| spec.name == name);
     let known = known.map(|known| known.iter().filter_map(|(name, length)| Some((number(name)?, length))).collect());
-    looked.extend(known.map(|loops| Looked::at(nest, loops)).filter(Looked::is_possible));
+    looked.extend(known.map(|loops| Looked::at(nest, loops)).filter(|found| found.is_possible(facts)));
     if looked.is_empty() {
         let fit = combinations.iter().filter(|lengths| {
             let (footprint, reserved) = nest.least(lengths);
@@ -160,12 +169,24 @@ pub(crate) fn by_formula(
     let by_price = |a: &Looked, b: &Looked| a.price.total_cmp(&b.price).then(a.calls.cmp(&b.calls));
     looked.sort_by(by_price);
     let listed = facts.listed_max;
-    // Where nothing that obeys rules that are enforced can be planned, the plan is made all the same: whoever proves it
-    // names what breaks which.
+    // Where nothing that obeys rules that are enforced can be planned, the plan with the fewest calls is made all the same:
+    // whoever proves it names what breaks which.
     for movable in [Movable::Aligned, Movable::Skewed, Movable::No] {
         let mut looked: Vec<Looked> = looked.extract_if(.., |found| found.movable == movable).collect();
+        if movable == Movable::No {
+            // So that this is soon told.
+            looked.sort_by_key(|found| found.calls);
+            if let Some(first) = looked.first().filter(|first| first.calls > listed) {
+                return Err(Unfit::Unmovable(Box::new(candidate(&first.loops))));
+            }
+            let mut candidates = looked.iter().map(|found| candidate(&found.loops)).filter(fits);
+            match candidates.find_map(|candidate| finals(facts, scope, vec![candidate], depth_max)) {
+                Some(first) => return Ok(first),
+                None => break,
+            }
+        }
         let short = facts.stages() && looked.first().is_some_and(|best| best.calls <= listed);
-        let long = looked.iter().find(|found| found.calls > listed).filter(|_| nest.may_be_long()).cloned();
+        let long = looked.iter().find(|found| found.is_in_parts).cloned();
         looked.retain(|found| !short || found.calls <= listed);
         looked.truncate(2 * FINALISTS);
         if !is_mapped && facts.stages() {
@@ -177,12 +198,10 @@ pub(crate) fn by_formula(
             looked.dedup_by(|a, b| a.loops == b.loops);
         }
         // What would be a long list is not planned as one: the formula decides, and so many calls of it are planned as parts.
-        if nest.may_be_long() {
-            if let Some(best) = looked.first().filter(|best| best.calls > listed) {
-                return Ok(named(&best.loops));
-            }
-            looked.retain(|found| found.calls <= listed);
+        if let Some(best) = looked.first().filter(|best| best.is_in_parts) {
+            return Ok(named(&best.loops));
         }
+        looked.retain(|found| !found.is_in_parts);
         lean_ones_ahead(&mut looked);
         let fitting: Vec<Candidate> = looked.iter().map(|found| candidate(&found.loops)).filter(fits).collect();
         let planned = finals(facts, scope, fitting, depth_max);

@@ -160,6 +160,10 @@ impl Planner<'_> {
         mut passes: Vec<PassReport>,
     ) -> Result<Plan, PlanError> {
         let parts = parts.of_used_classes();
+        if let Some(call) = parts.calls.iter().find(|call| !facts.may_be_part(call, &parts.arrays)) {
+            let task = &parts.tasks[call.task as usize];
+            return Err(too_many(self.machine, facts, task, parts.calls.len() as u64, self.is_mapped(facts, task)));
+        }
         let mut firsts: Vec<Option<&Call>> = vec![None; parts.classes.len()];
         for (call, &class) in parts.calls.iter().zip(&parts.class_of) {
             firsts[class as usize].get_or_insert(call);

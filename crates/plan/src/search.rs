@@ -66,6 +66,12 @@ pub(crate) fn choose(
         let is_mapped = !fixed.is_empty();
         return by_formula(nest, &scope, &lists, is_mapped, depth_max, known).map_err(|unfit| match unfit {
             Unfit::TooMany(calls) => too_many(machine, facts, task, calls, is_mapped),
+            Unfit::Unmovable(largest) => PlanError::Unmovable {
+                task: task.name().to_owned(),
+                memory: machine.memory(facts.child).name.clone(),
+                tile: describe(&largest.tunables),
+                alignment_bytes: facts.edge.rules.alignment_bytes,
+            },
             Unfit::Smallest(smallest) => refusal(machine, facts, task, shape, depth_max, &smallest, is_mapped),
         });
     }

@@ -241,7 +241,7 @@ fn pass_price(facts: &EdgeFacts<'_>, task: &TaskRef, shape: &CallShape) -> Optio
             let loops: SmallVec<[Loop; 6]> = specs.iter().enumerate().map(length).collect();
             let is_least = loops[..cut].iter().all(|&(_, length)| length == 1);
             let found = Looked::at(&nest, loops);
-            if found.is_possible() {
+            if found.is_possible(nest.facts()) {
                 return Some(found);
             }
             if is_least {

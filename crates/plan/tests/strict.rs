@@ -5,8 +5,9 @@ mod support;
 use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 use multigrain_plan::check::{Problem, check, edge_rules};
 use multigrain_plan::testing::{ProductUpdate, Scale, Windows, random_program};
-use multigrain_plan::{Mapping, PlanError, PlanOptions, Planner};
-use multigrain_program::{ElementType, Program, Role, Scalars};
+use multigrain_plan::{Mapping, Plan, PlanError, PlanOptions, Planner};
+use multigrain_program::notation::Notation;
+use multigrain_program::{ElementType, LeafContext, Program, Read, Reduce, ReduceMut, Role, Scalars, Sum, Task, View};
 use support::Product;
 
 /// Main memory above two local stores with the Cell's rules.
@@ -121,10 +122,8 @@ fn random_programs_are_planned_or_refused() {
     let rules = edge_rules(&machine);
     let mut planned = 0;
     for seed in 0..100 {
-        let Ok(plan) = Planner::new(&machine, Mapping::default(), PlanOptions::default()).plan(&random_program(seed))
-        else {
-            continue;
-        };
+        let listed_max = if seed % 2 == 0 { 2 } else { PlanOptions::default().listed_max };
+        let Ok(plan) = listing(&machine, &random_program(seed), listed_max) else { continue };
         planned += 1;
         match check(&plan, &rules).map_err(|e| e.problem) {
             // Odd shapes and regions have no lawful blocks.
@@ -164,14 +163,93 @@ fn a_formula_keeps_to_the_rules() {
     }
 }
 
-/// A list of calls that is too long is told from blocks that are too large, though longer blocks make a shorter list.
+fn listing(machine: &Machine, program: &Program, listed_max: u64) -> Result<std::sync::Arc<Plan>, PlanError> {
+    let options = PlanOptions { listed_max, ..PlanOptions::default() };
+    Planner::new(machine, Mapping::default(), options).plan(program)
+}
+
+/// The sums of rows of `x`.
+struct Sums;
+
+impl Task for Sums {
+    type Params = (Read<f32, 2>, Reduce<f32, 1>);
+
+    fn name(&self) -> &'static str {
+        "sums"
+    }
+
+    fn notation(&self) -> Option<Notation> {
+        Some(Notation::axes(["m", "n"]).param("x", ["m", "n"]).param("sums", ["m"]))
+    }
+
+    fn leaf(&self, _: (View<'_, f32, 2>, ReduceMut<'_, f32, 1, Sum>), _: &mut LeafContext<'_>) {}
+}
+
+/// A list of calls that is too long is told from blocks that are too large, though longer blocks make a shorter list. What is
+/// reduced is not taken apart.
 #[test]
 fn what_fits_in_too_many_calls_is_no_lack_of_local_memory() {
     let machine = cell(16 << 10, 1 << 10);
     let options = PlanOptions { calls_max: 1000, ..PlanOptions::default() };
-    let program = product([512; 3]);
+    let mut program = Program::new();
+    let sums = program.task(Sums);
+    let x = program.array::<f32, 2>("x", [4096, 1024], Role::Input).unwrap();
+    let out = program.array::<f32, 1>("sums", [4096], Role::Output).unwrap();
+    program.call(sums, (x.all(), out.all()), Scalars::new()).unwrap();
     let error = Planner::new(&machine, Mapping::default(), options).plan(&program).err().unwrap();
     assert!(matches!(error, PlanError::TooManyCalls { calls: 1001.., most: 1000, .. }), "{error}");
+}
+
+/// What would be a long list is in parts, each of which begins where a unit does, as an array of its own would.
+#[test]
+fn parts_keep_to_the_rules() {
+    let machine = cell(16 << 10, 1 << 10);
+    let mut in_parts = 0;
+    for shape in [[512, 512, 512], [100, 1020, 320], [333, 260, 192], [1000, 37, 64], [999, 7, 576]] {
+        for listed_max in [2, 5, 30, 100] {
+            let plan = listing(&machine, &product(shape), listed_max).unwrap();
+            check(&plan, &edge_rules(&machine)).unwrap_or_else(|e| panic!("{shape:?}, {listed_max} listed: {e}"));
+            in_parts += u32::from(plan.is_in_parts());
+        }
+    }
+    assert!(in_parts > 12, "{in_parts} are in parts");
+}
+
+/// Rows of 9,999 elements, one call each: as parts their plans would take each to begin with a unit.
+#[test]
+fn calls_that_begin_within_a_unit_are_no_parts() {
+    let mut program = Program::new();
+    let scale = program.task(Scale::<f32, 2>::default());
+    let x = program.array::<f32, 2>("x", [16, 9999], Role::InOut).unwrap();
+    let a = program.array::<f32, 2>("a", [16, 9999], Role::Input).unwrap();
+    for row in 0..16 {
+        let part = (x.block([row, 0], [1, 9999]), a.block([row, 0], [1, 9999]));
+        program.call(scale, part, Scalars::new()).unwrap();
+    }
+    let machine = cell(2 << 10, 1 << 10);
+    let rules = edge_rules(&machine);
+    let plan = listing(&machine, &program, 1000).unwrap();
+    check(&plan, &rules).unwrap();
+    assert!(!plan.is_in_parts());
+
+    // What an edge without rules makes of them the checker refuses for one with rules.
+    let lenient =
+        machine.with("spe", |spe| spe.edge = spe.edge.map(|edge| Edge { rules: TransferRules::default(), ..edge }));
+    let plan = listing(&lenient.unwrap(), &program, 1000).unwrap();
+    assert!(plan.is_in_parts());
+    let error = check(&plan, &rules).unwrap_err();
+    assert!(matches!(error.problem, Problem::UnlikePart { call: 1, parent_bytes: 12, part_bytes: 0, .. }), "{error}");
+}
+
+/// Of long lists of blocks that cannot be moved it is told at once.
+#[test]
+fn what_no_block_obeys_is_refused_where_lists_are_long() {
+    let machine = cell(16 << 10, 1 << 10);
+    let error = listing(&machine, &product([1001, 1001, 1001]), 1000).err().unwrap();
+    assert!(matches!(error, PlanError::Unmovable { alignment_bytes: 16, .. }), "{error}");
+    for part in ["product", "spe", "aligned", "16 bytes"] {
+        assert!(error.to_string().contains(part), "{part}: {error}");
+    }
 }
 
 /// 64 is a multiple of the four elements of a unit: blocks of as many are found where there is no room for more.

@@ -76,7 +76,8 @@ fn check_one(
     // Parts are executed in the order of the calls, each where the arrays lie: what they mean is what is done.
     let counts = match plan.is_in_parts() {
         true => {
-            parts_traffic(plan).map_err(|problem| CheckError::new(plan, problem))?;
+            let parts = parts_traffic(plan).and_then(|()| staging::parts(plan, edge));
+            parts.map_err(|problem| CheckError::new(plan, problem))?;
             execute::Counts::default()
         }
         false => {

@@ -220,6 +220,23 @@ pub enum Problem {
         /// The unit.
         alignment_bytes: u64,
     },
+    /// A part whose argument does not lie like an array of its own, on an edge that moves aligned units.
+    #[error(
+        "call {call} is a part, and {block}, or a row of it, begins {parent_bytes} bytes into a unit of {alignment_bytes} where its plan takes \
+         it to begin {part_bytes} bytes into one; the edge moves only what is alike"
+    )]
+    UnlikePart {
+        /// The part.
+        call: usize,
+        /// Its argument.
+        block: BlockName,
+        /// Where it begins within a unit of the parent memory.
+        parent_bytes: u64,
+        /// Where its plan takes it to begin.
+        part_bytes: u64,
+        /// The unit.
+        alignment_bytes: u64,
+    },
     /// A transfer issued twice.
     #[error("transfer {transfer} was issued before, in step {first}")]
     IssuedTwice {

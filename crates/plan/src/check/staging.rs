@@ -2,10 +2,11 @@
 //! obey the edge's rules, scratch memory is set aside for leaves, totals are right.
 
 use super::error::CheckError;
-use super::problem::{Direction, Problem};
+use super::problem::{BlockName, Direction, Problem};
 use super::scope;
 use crate::plan::{ChildPlan, Op, Plan, Slot, Traffic};
 use multigrain_machine::TransferRules;
+use multigrain_program::{ArrayDecl, Region};
 
 /// The transfers of one child.
 #[derive(Default)]
@@ -209,24 +210,51 @@ fn fragments(plan: &Plan, child: &ChildPlan, slot: u32, rules: &TransferRules) -
     let slot = &child.slots[slot as usize];
     let (region, array) = (&slot.block.region, &plan.arrays[slot.block.array as usize]);
     let (unit, size_bytes) = (rules.alignment_bytes.max(1), array.element.size_bytes());
-    let fail = |parent_bytes: u64, slot_bytes: u64| {
-        let (parent_bytes, slot_bytes) = (parent_bytes % unit, slot_bytes % unit);
-        if parent_bytes == slot_bytes {
-            return Ok(());
-        }
+    alike(region, array, slot.offset_bytes, unit).map_err(|(parent_bytes, slot_bytes)| {
         let (runs, elements) = region.fragments(array.shape);
         let bytes = elements * size_bytes;
-        Err(Problem::Unlike { runs, bytes, parent_bytes, slot_bytes, alignment_bytes: unit })
+        Problem::Unlike { runs, bytes, parent_bytes, slot_bytes, alignment_bytes: unit }
+    })
+}
+
+/// Plans of parts take what they are given to begin with a unit, and rows to follow each other as in arrays of their own.
+pub(super) fn parts(plan: &Plan, rules: &TransferRules) -> Result<(), Problem> {
+    let unit = rules.alignment_bytes.max(1);
+    for (call, args) in plan.calls.iter().map(|call| &call.args).enumerate().filter(|_| rules.strict) {
+        for arg in args {
+            let array = &plan.arrays[arg.array as usize];
+            let problem = |(parent_bytes, part_bytes)| Problem::UnlikePart {
+                call,
+                block: BlockName::new(&plan.arrays, arg),
+                parent_bytes,
+                part_bytes,
+                alignment_bytes: unit,
+            };
+            alike(&arg.region, array, 0, unit).map_err(problem)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether all rows of a region begin as far into a unit in the array, which begins with one, as where they lie one behind the
+/// other from an address.
+///
+/// # Errors
+/// How far one begins in the array and there, where they do not.
+fn alike(region: &Region, array: &ArrayDecl, address_bytes: u64, unit: u64) -> Result<(), (u64, u64)> {
+    let alike = |of_array: u64, there: u64| match (of_array % unit, there % unit) {
+        (of_array, there) if of_array == there => Ok(()),
+        unlike => Err(unlike),
     };
     let rank = region.rank();
-    // Bytes from one index to the next along each dimension, in the array and in the slot.
-    let step = |lens: &[u64], d: usize| lens[d + 1..].iter().product::<u64>() * size_bytes;
+    // Bytes from one index to the next along each dimension, in the array and there.
+    let step = |lens: &[u64], d: usize| lens[d + 1..].iter().product::<u64>() * array.element.size_bytes();
     let steps = |d: usize| (step(array.shape.dims(), d), step(region.len(), d));
     let first: u64 = (0..rank).map(|d| region.start()[d] * steps(d).0).sum();
-    fail(first, slot.offset_bytes)?;
+    alike(first, address_bytes)?;
     for d in (0..rank).filter(|&d| region.len()[d] > 1) {
-        let (of_array, of_slot) = steps(d);
-        fail(first + of_array, slot.offset_bytes + of_slot)?;
+        let (of_array, there) = steps(d);
+        alike(first + of_array, address_bytes + there)?;
     }
     Ok(())
 }
