@@ -157,13 +157,8 @@ fn run_placed(
     };
     let timed = options.mode != Mode::Off || full;
     let tick = || if timed { multigrain_trace::now() } else { Tick::default() };
-    let watch = match options.spill.filter(|_| options.kernel) {
-        Some(spill) => Some(observe(team, workers, spill)?),
-        None => None,
-    };
     let header = interpreter.names.as_ref().map(|names| {
         let mut header = names.header(ClockInfo::measured());
-        header.kernel = watch.as_ref().map(|watch| watch.info().clone());
         header.tasks.extend(options.afterwards.iter().map(ToString::to_string));
         if ranks > 1 {
             let name = |worker| format!("rank {} worker {}", worker / workers, worker % workers);
@@ -174,6 +169,11 @@ fn run_placed(
     if let (Some(spill), Some(header), Some(names)) = (options.spill, &header, &interpreter.names) {
         spill.begin(header, names.slots(), names.uses()).map_err(EngineError::Trace)?;
     }
+    // Its records follow the names.
+    let watch = match options.spill.filter(|_| options.kernel) {
+        Some(spill) => Some(observe(team, workers, spill)?),
+        None => None,
+    };
     // The last of what is reserved, and the moment from which every worker is awake. A single call that stays where it
     // is wakes nobody.
     if wakes_workers(plan) {

@@ -160,7 +160,8 @@ fn check_kernel(args: &RunArgs, on_ranks: bool) -> Result<(), Failure> {
 
 /// Says by what the operating system was observed, if it was.
 fn tell_observed(spill: &Spill) {
-    let Some((info, observed)) = spill.observed() else { return };
+    let Some(observed) = spill.observed() else { return };
+    let Some(info) = &observed.by else { return };
     say(&format!("--observe: {}", info.source));
     for refused in &info.refused {
         say(&format!("--observe could tell more: {refused}"));

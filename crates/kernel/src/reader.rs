@@ -7,7 +7,7 @@ use crate::names::Names;
 use crate::sink::Sink;
 use crate::sources::Source;
 use crate::sums::Sums;
-use multigrain_trace::{KernelSource, Kind, NO_INDEX, NO_SUBJECT, Observed, Record, Tick};
+use multigrain_trace::{KernelInfo, KernelSource, Kind, NO_INDEX, NO_SUBJECT, Observed, Record, Tick};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use std::os::fd::{AsFd, OwnedFd};
@@ -85,6 +85,7 @@ impl Reader {
         }
         let per_tick = 1e9 / multigrain_trace::ticks_per_second();
         Observed {
+            by: Some(KernelInfo { source: self.source.kind, refused: self.source.refused }),
             others: self.names.into_others(),
             lost: self.lanes.lost(),
             clock_error_ns: (self.clocks.error_ticks() as f64 * per_tick).ceil() as u64,

@@ -1,7 +1,7 @@
 //! The entry: observation begins, goes on beside a run, and ends.
 
 use crate::sink::Sink;
-use multigrain_trace::{KernelInfo, Observed};
+use multigrain_trace::Observed;
 use thiserror::Error;
 
 /// Why nothing can be observed.
@@ -45,7 +45,7 @@ pub fn memory_bytes(threads: usize) -> u64 {
 
 #[cfg(target_os = "linux")]
 mod system {
-    use super::{KernelError, KernelInfo, Observed, Sink};
+    use super::{KernelError, Observed, Sink};
     use crate::reader::Reader;
     use crate::sources;
     pub(super) use crate::sources::rings_for;
@@ -57,7 +57,6 @@ mod system {
     /// An observation that goes on.
     #[derive(Debug)]
     pub struct Watch {
-        info: KernelInfo,
         stop: Arc<OwnedFd>,
         thread: Option<JoinHandle<Observed>>,
     }
@@ -70,17 +69,11 @@ mod system {
         /// [`KernelError`], where not even sums can be read.
         pub fn begin(threads: Vec<u32>, sink: Sink) -> Result<Watch, KernelError> {
             let source = sources::open(&threads);
-            let info = KernelInfo { source: source.kind, refused: source.refused.clone() };
             let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(std::io::Error::from)?);
             let reader = Reader::new(source, threads, sink);
             let file = Arc::clone(&stop);
             let thread = Builder::new().name("observer".into()).spawn(move || reader.serve(&file))?;
-            Ok(Watch { info, stop, thread: Some(thread) })
-        }
-
-        /// By what it observes.
-        pub fn info(&self) -> &KernelInfo {
-            &self.info
+            Ok(Watch { stop, thread: Some(thread) })
         }
 
         /// Ends it: all records are with the sink now.
@@ -105,7 +98,7 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use super::{KernelError, KernelInfo, Observed, Sink, check};
+    use super::{KernelError, Observed, Sink, check};
 
     /// Where there is no source there are no rings.
     pub(super) fn rings_for(_: usize) -> usize {
@@ -124,11 +117,6 @@ mod system {
         pub fn begin(_: Vec<u32>, _: Sink) -> Result<Watch, KernelError> {
             check()?;
             Err(KernelError::System { system: std::env::consts::OS })
-        }
-
-        /// By what it observes.
-        pub fn info(&self) -> &KernelInfo {
-            match self.0 {}
         }
 
         /// Ends it.

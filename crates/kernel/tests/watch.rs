@@ -28,11 +28,11 @@ fn a_thread_that_sleeps_is_seen_to_wait_by_itself() {
     let (records, sink) = kept();
     let begin = multigrain_trace::now().0;
     let watch = Watch::begin(vec![this_thread()], sink).unwrap();
-    let info = watch.info().clone();
     for _ in 0..SLEEPS {
         std::thread::sleep(Duration::from_millis(1));
     }
     let observed = watch.end();
+    let info = observed.by.unwrap();
     let end = multigrain_trace::now().0;
     let records = records.lock().unwrap();
     let waited: u64 = match info.source {

@@ -5,7 +5,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock, ticks_per_second};
-use crate::observed::KernelInfo;
 
 /// The clock that ticks were read from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -95,9 +94,6 @@ pub struct Header {
     /// Reasons of decisions in words; the detail of decisions. Empty where no policy decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
-    /// How the operating system was observed, if it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<KernelInfo>,
 }
 
 impl Header {

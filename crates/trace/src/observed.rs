@@ -39,7 +39,7 @@ impl fmt::Display for KernelSource {
     }
 }
 
-/// How the operating system was observed, as known when the run began.
+/// How the operating system was observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelInfo {
     /// By what.
@@ -81,6 +81,9 @@ impl fmt::Display for Other {
 /// What is known of the operating system once the run is over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
+    /// How it was observed, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<KernelInfo>,
     /// Who had to do with workers; the subject of records is an index.
     pub others: Vec<Other>,
     /// Events that the operating system had no room for.

@@ -18,7 +18,7 @@ use crate::error::TraceError;
 use crate::file::{self, Section};
 use crate::format::End;
 use crate::header::{Header, SlotInfo, Use};
-use crate::observed::{KernelInfo, Observed};
+use crate::observed::Observed;
 use crate::part::Part;
 use crate::record::Record;
 use crate::totals::Totals;
@@ -67,7 +67,6 @@ pub struct Spill {
     /// Names of tasks, by number.
     tasks: Mutex<Vec<String>>,
     /// How the operating system is observed, if it is.
-    kernel: Mutex<Option<KernelInfo>>,
     /// Once the run is over: how it ended, with what was done after it.
     end: Mutex<Option<End>>,
     /// What other processes have recorded of the same run.
@@ -103,7 +102,6 @@ impl Spill {
             sender,
             holder: Mutex::new(Holder::Thread(thread)),
             tasks: Mutex::default(),
-            kernel: Mutex::default(),
             end: Mutex::default(),
             parts: Mutex::default(),
         }))
@@ -121,7 +119,6 @@ impl Spill {
     pub fn begin(&self, header: &Header, slots: &[SlotInfo], uses: &[Use]) -> Result<(), TraceError> {
         self.tell(Message::Bytes(file::names(header, slots, uses)?));
         lock(&self.tasks).clone_from(&header.tasks);
-        lock(&self.kernel).clone_from(&header.kernel);
         Ok(())
     }
 
@@ -177,11 +174,10 @@ impl Spill {
         u16::try_from(number).ok()
     }
 
-    /// How the operating system was observed, and what was found, once the run is over and until the trace is published; `None`
-    /// if it was not.
-    pub fn observed(&self) -> Option<(KernelInfo, Observed)> {
-        let info = lock(&self.kernel).clone()?;
-        Some((info, lock(&self.end).as_ref()?.observed.clone()))
+    /// What was found of the operating system, once the run is over and until the trace is published; `None` if it was not
+    /// observed.
+    pub fn observed(&self) -> Option<Observed> {
+        lock(&self.end).as_ref().map(|end| end.observed.clone()).filter(|observed| observed.by.is_some())
     }
 
     /// How many edges a worker's sums have, once the run is over and if it had this worker.

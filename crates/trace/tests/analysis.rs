@@ -260,7 +260,7 @@ fn a_worker_that_was_set_aside_is_told_from_one_that_waited() {
     // And where nobody looked, nothing is told.
     let mut unseen = trace;
     unseen.records.retain(|r| !matches!(r.kind, Kind::Away | Kind::Ready));
-    unseen.header.kernel = None;
+    unseen.end.observed.by = None;
     let analysis = Analysis::of(&unseen, 10);
     assert!(analysis.kernel.is_empty() && analysis.stalls.iter().all(|s| s.explanation.cause != Cause::SetAside));
 }
@@ -307,7 +307,7 @@ fn sums_that_are_longer_than_their_interval_reach_back() {
     let held = |start, end, delay_us| record(0, Kind::Held, start, end, 0, delay_us, 0);
     let times = |all: &[Record]| {
         let mut trace = trace(1, all.to_vec(), 100_000);
-        trace.header.kernel = Some(KernelInfo { source: KernelSource::Sums, refused: Vec::new() });
+        trace.end.observed.by = Some(KernelInfo { source: KernelSource::Sums, refused: Vec::new() });
         let times = &Analysis::of(&trace, 1).kernel[0];
         // Where within an interval is not known, so neither is what was longest.
         assert_eq!(times.longest, 0);
@@ -328,7 +328,7 @@ fn of_sums_a_part_counts_by_its_time() {
     let mut held = record(0, Kind::Held, 0, 8000, 3, 4, 0);
     held.index = 2;
     let mut trace = trace(1, vec![record(0, Kind::Leaf, 0, 10_000, 0, 0, 0), held], 10_000);
-    trace.header.kernel = Some(KernelInfo { source: KernelSource::Sums, refused: Vec::new() });
+    trace.end.observed.by = Some(KernelInfo { source: KernelSource::Sums, refused: Vec::new() });
     let times = &Analysis::of(&trace, 1).kernel[0];
     assert_eq!((times.aside, times.longest, times.by.as_slice()), (4000, 0, &[(None, 4000)][..]));
     assert_eq!((times.preempted, times.blocked), (3, 2));

@@ -84,7 +84,7 @@ fn by_worker(trace: &Trace, analysis: &Analysis) -> String {
 
 /// What the operating system did with each worker, if it was observed.
 fn kernel(trace: &Trace, analysis: &Analysis) -> String {
-    let Some(info) = &trace.header.kernel else { return String::new() };
+    let Some(info) = &trace.end.observed.by else { return String::new() };
     let observed = &trace.end.observed;
     let mut text = format!("\nby the operating system ({})\n", info.source);
     let title = ["", "set aside", "times", "longest", "waited", "moved", "faults", "from disk"];

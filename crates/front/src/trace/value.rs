@@ -22,7 +22,7 @@ pub(crate) fn report(trace: &Trace, analysis: &Analysis) -> Value {
         },
         "advice": analysis.advice(trace),
         "workers": (0..analysis.workers.len()).map(|w| worker(trace, analysis, w)).collect::<Vec<_>>(),
-        "kernel": trace.header.kernel.as_ref().map(|info| json!({
+        "kernel": trace.end.observed.by.as_ref().map(|info| json!({
             "source": info.source,
             "refused": info.refused,
             "lost": trace.end.observed.lost,

@@ -29,7 +29,7 @@ pub struct KernelTimes {
 /// For each worker; for none where the operating system was not observed.
 pub(super) fn of(timeline: &Timeline<'_>) -> Vec<KernelTimes> {
     let trace = timeline.trace;
-    let Some(info) = &trace.header.kernel else { return Vec::new() };
+    let Some(info) = &trace.end.observed.by else { return Vec::new() };
     let (first, last) = (trace.start(), trace.stop());
     let mut all: Vec<KernelTimes> = vec![KernelTimes::default(); trace.workers()];
     for (times, lane) in all.iter_mut().zip(&timeline.aside) {

@@ -101,8 +101,9 @@ fn data(timeline: &Timeline<'_>) -> Value {
     let analysis = Analysis::of(trace, STALLS_MAX);
     let mut labels = Labels::default();
     let mut drawn = worker_lanes(timeline, &ns, &mut labels);
-    let each = if header.kernel.is_some() { 2 } else { 1 };
-    if header.kernel.is_some() {
+    let is_observed = trace.end.observed.by.is_some();
+    let each = if is_observed { 2 } else { 1 };
+    if is_observed {
         let kernel = kernel_lanes(timeline, &ns, &mut labels);
         drawn = drawn.into_iter().zip(kernel).flat_map(|(worker, below)| [worker, below]).collect();
     }

@@ -65,7 +65,7 @@ pub(super) fn write_prv(timeline: &Timeline<'_>, out: Out<'_>) -> io::Result<()>
     let end = ns.at(trace.stop());
     let (workers, edges) = (trace.workers().max(1), trace.header.edges.len());
     let date = date(trace.header.clock.unix_ns);
-    let is_observed = trace.header.kernel.is_some();
+    let is_observed = trace.end.observed.by.is_some();
     let mut tasks = vec![format!("{workers}:1")];
     tasks.extend((edges > 0).then(|| format!("{edges}:1")));
     tasks.extend(is_observed.then(|| format!("{workers}:1")));
@@ -290,17 +290,17 @@ pub(super) fn write_pcf(timeline: &Timeline<'_>, out: Out<'_>) -> io::Result<()>
 
 /// What the rows are called.
 pub(super) fn write_row(timeline: &Timeline<'_>, out: Out<'_>) -> io::Result<()> {
-    let header = &timeline.trace.header;
+    let (header, is_observed) = (&timeline.trace.header, timeline.trace.end.observed.by.is_some());
     let workers: Vec<String> = match header.workers.is_empty() {
         true => vec!["worker 0".into()],
         false => header.workers.clone(),
     };
     let edges = header.edges.iter().map(|edge| edge.name.clone());
-    let kernel = workers.iter().map(|worker| format!("{worker}, kernel")).filter(|_| header.kernel.is_some());
+    let kernel = workers.iter().map(|worker| format!("{worker}, kernel")).filter(|_| is_observed);
     let threads: Vec<String> = workers.iter().cloned().chain(edges).chain(kernel).collect();
     let mut tasks = vec!["workers".to_owned()];
     tasks.extend((!header.edges.is_empty()).then(|| "edges".to_owned()));
-    tasks.extend(header.kernel.is_some().then(|| "kernel".to_owned()));
+    tasks.extend(is_observed.then(|| "kernel".to_owned()));
     let node = if header.machine.is_empty() { "node".into() } else { header.machine.clone() };
     for (level, names) in [("CPU", workers), ("NODE", vec![node]), ("TASK", tasks), ("THREAD", threads)] {
         writeln!(out, "LEVEL {level} SIZE {}", names.len())?;

@@ -85,7 +85,7 @@ pub(super) fn write(timeline: &Timeline<'_>, out: Out<'_>) -> io::Result<()> {
     let kernel = trace.workers() as u32 + 1;
     for worker in 0..trace.workers() as u32 {
         writer.name("thread_name", WORKERS, worker + 1, &trace.header.worker(worker))?;
-        if trace.header.kernel.is_some() {
+        if trace.end.observed.by.is_some() {
             writer.name(
                 "thread_name",
                 WORKERS,
@@ -96,7 +96,7 @@ pub(super) fn write(timeline: &Timeline<'_>, out: Out<'_>) -> io::Result<()> {
             writer.sort(kernel + worker, 2 * worker + 1)?;
         }
     }
-    if trace.header.kernel.is_some() {
+    if trace.end.observed.by.is_some() {
         for (worker, lane) in lanes::kernel(timeline).iter().enumerate() {
             for &(index, start, end) in lane {
                 let record = &trace.records[index];

@@ -29,7 +29,6 @@ pub(crate) fn header(workers: usize, edges: usize) -> Header {
         tasks: vec!["sgemm".into()],
         plans: vec![PlanInfo { edge: 0, arrays: ["A", "B", "C"].map(array).to_vec(), calls: 8 }],
         reasons: vec!["alone".into()],
-        kernel: None,
     }
 }
 
@@ -76,9 +75,9 @@ pub(crate) fn any_trace() -> impl Strategy<Value = Trace> {
             let mut header = Header { tasks: tasks.clone(), workers: workers.clone(), ..header(0, 2) };
             (header.clock.tick, header.clock.ticks_per_second) = (start, rate);
             let kernel = KernelInfo { source: KernelSource::Processors, refused: vec![tasks.concat()] };
-            header.kernel = with_sums.then_some(kernel);
             let others = tasks.iter().map(|name| Other { thread: dropped as u32, name: name.clone(), own: with_sums });
-            let observed = Observed { others: others.collect(), lost: dropped, clock_error_ns: elapsed_ns };
+            let by = with_sums.then_some(kernel);
+            let observed = Observed { by, others: others.collect(), lost: dropped, clock_error_ns: elapsed_ns };
             let mut totals = Vec::new();
             if with_sums {
                 totals = vec![Totals::new(2); workers.len()];
@@ -208,12 +207,7 @@ pub(crate) fn observed() -> Trace {
     ];
     let other = |thread, name: &str, own| Other { thread, name: name.to_owned(), own };
     let others = vec![other(77, "sh", false), other(5, "disk-0", true), other(0, "idle", false)];
-    let observed = Observed { others, lost: 0, clock_error_ns: 40 };
-    let kernel = Some(KernelInfo { source: KernelSource::ProcessorsAndWakings, refused: Vec::new() });
-    Trace {
-        header: Header { kernel, ..header(2, 1) },
-        records,
-        end: End { tick: 2000, observed, ..End::default() },
-        ..Trace::default()
-    }
+    let by = Some(KernelInfo { source: KernelSource::ProcessorsAndWakings, refused: Vec::new() });
+    let observed = Observed { by, others, lost: 0, clock_error_ns: 40 };
+    Trace { header: header(2, 1), records, end: End { tick: 2000, observed, ..End::default() }, ..Trace::default() }
 }
