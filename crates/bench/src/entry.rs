@@ -2,7 +2,7 @@
 
 use crate::harness::Bench;
 use crate::harness::row::Row;
-use multigrain_console::Failure;
+use multigrain_console::{Failure, print};
 use serde_json::Value;
 use std::path::Path;
 
@@ -30,6 +30,11 @@ pub(crate) enum What {
 
 /// Text for people, and the same for programs.
 pub(crate) type Page = (String, Value);
+
+/// Prints a page.
+pub(crate) fn told((text, value): Page, json: bool) -> Result<(), Failure> {
+    print(&if json { format!("{value}\n") } else { text })
+}
 
 impl Entry {
     pub(crate) const fn rows(

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
 /// Measures and prints.
 fn bench(asked: &BenchArgs) -> Result<(), Failure> {
     let (asked, args) = (&asked.rows[..], &asked.how);
-    let told = |(text, value): Page| print(&if args.json { format!("{value}\n") } else { text });
+    let told = |page: Page| entry::told(page, args.json);
     if let [Entry { what: What::Simulated(study), .. }] = *asked {
         return told(study(args.figures.as_deref())?);
     }

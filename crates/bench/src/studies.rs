@@ -1,11 +1,24 @@
 //! What prints something else than rows beside peers: tables and figures of their own. Each is asked for alone.
 
 use crate::entry::Entry;
+use multigrain_console::Failure;
+use std::path::Path;
 
 mod grains;
 mod levels;
 mod loops;
 mod papers;
+
+/// Refuses a folder for figures that is none, before anything is measured.
+fn check_folder(folder: Option<&Path>) -> Result<(), Failure> {
+    match folder {
+        Some(folder) if !folder.is_dir() => {
+            let folder = folder.display();
+            Err(Failure::Request(format!("--figures {folder}: no such directory; name one that exists")))
+        }
+        _ => Ok(()),
+    }
+}
 
 pub(crate) const ENTRIES: &[Entry] = &[
     Entry::study(

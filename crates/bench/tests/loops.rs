@@ -98,6 +98,17 @@ fn programs_share_the_machine_with_a_greedy_one() {
     assert!(programs[2]["of_fair_share"].is_null(), "{value}");
 }
 
+/// Before anything is measured, whose table would be lost.
+#[test]
+fn figures_go_into_a_folder_that_is_there() {
+    let nowhere = ["--figures", "/nowhere", "--tasks", "2", "--length", "1000 s"];
+    for programs in ["1", "2"] {
+        let output = ran(&[&nowhere[..], &["--programs", programs]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains("/nowhere: no such directory"), "{output:?}");
+    }
+}
+
 /// The programs of a bench that are there by now.
 #[cfg(target_os = "linux")]
 fn members(bench: u32) -> Vec<i32> {
@@ -123,7 +134,7 @@ fn with_one(signal: &str, arguments: &[&str]) -> String {
     }
     assert!(Command::new("kill").args([signal, &programs[0].to_string()]).status().unwrap().success());
     let output = bench.wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 

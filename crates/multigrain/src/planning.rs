@@ -490,6 +490,8 @@ impl Means {
             Err(Error::Plan(
                 error @ (PlanError::MappingDoesNotFit { .. }
                 | PlanError::DoesNotFit { .. }
+                | PlanError::TooManyCalls { .. }
+                | PlanError::Unmovable { .. }
                 | PlanError::OneMemory { .. }),
             )) => Err(cannot(error.into())),
             Err(error @ (Error::Request(_) | Error::DoesNotFit { .. })) => Err(cannot(error)),

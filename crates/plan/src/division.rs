@@ -321,7 +321,11 @@ impl Planner<'_> {
         for (child, part) in plans.iter_mut().enumerate() {
             match self.part(number, child, task, shape, below_bytes_max) {
                 Ok(plan) => *part = Some(plan),
-                Err(error @ (PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. })) => {
+                Err(
+                    error @ (PlanError::DoesNotFit { .. }
+                    | PlanError::TooManyCalls { .. }
+                    | PlanError::Unmovable { .. }),
+                ) => {
                     refused.get_or_insert(error);
                 }
                 Err(error) => return Err(error),

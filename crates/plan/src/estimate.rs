@@ -156,7 +156,8 @@ impl<'a> Nest<'a> {
         let specs = self.task.tunables(self.call);
         let named = loops.iter().map(|&(axis, length)| (specs[axis].name, length)).collect();
         let mut lengths = self.extents.clone();
-        for (name, length) in outer(self.task, self.call, &named, self.facts.listed_max).iter() {
+        let (listed, children) = (self.facts.listed_max, self.facts.children as u64);
+        for (name, length) in outer(self.task, self.call, &named, listed, children).iter() {
             for (spec, known) in specs.iter().zip(&mut lengths).filter(|(spec, _)| spec.name == name) {
                 *known = length.min(spec.extent);
             }

@@ -33,12 +33,31 @@ fn counts(task: &TaskRef, shape: &CallShape, loops: &Tunables) -> Vec<(&'static 
     loops.iter().filter_map(one).collect()
 }
 
+/// So many chains of calls for each child keep all of them busy to the end of a part, but for an eighth.
+const CHAINS_EACH: u64 = 8;
+
 /// The loops of the parts of a call: the outermost of its loops, of which the last takes several turns at once, so that a
-/// part has at most `listed` calls; more where there would be more parts than that.
-pub(crate) fn outer(task: &TaskRef, shape: &CallShape, loops: &Tunables, listed: u64) -> Tunables {
-    let loops = counts(task, shape, loops);
+/// part has at most `listed` calls; more where there would be more parts than that. Calls along a folded axis are a chain that
+/// one child does: where few chains are a part already, and there are several children, parts take pieces of all chains.
+pub(crate) fn outer(task: &TaskRef, shape: &CallShape, loops: &Tunables, listed: u64, children: u64) -> Tunables {
+    let mut loops = counts(task, shape, loops);
     let all = loops.iter().fold(1u64, |all, (_, _, count)| all.saturating_mul(*count));
     let most = all.div_ceil(listed).max(listed);
+    let folded = task.notation().map(|notation| notation.folded(task.params())).unwrap_or_default();
+    let axes = task.tunables(shape);
+    let is_folded = |(name, ..): &(&'static str, u64, u64)| folded.iter().any(|&axis| axes[axis].name == *name);
+    let chain = loops.iter().filter(|found| is_folded(found)).fold(1u64, |all, found| all.saturating_mul(found.2));
+    let chains = (all / chain).min(CHAINS_EACH.saturating_mul(children));
+    if children > 1
+        && chain > (most / chains.max(1)).max(1)
+        && let Some(at) = loops.iter().position(is_folded)
+    {
+        let (name, length, count) = loops[at];
+        let pieces = chain.div_ceil((most / chains.max(1)).max(1));
+        let turns = count.div_ceil(pieces);
+        loops[at].2 = turns;
+        loops.insert(0, (name, length.saturating_mul(turns), count.div_ceil(turns)));
+    }
     let mut inside = 1u64;
     for (at, &(name, length, count)) in loops.iter().enumerate().rev() {
         if inside.saturating_mul(count) <= most {

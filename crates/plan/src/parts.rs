@@ -110,7 +110,9 @@ impl Planner<'_> {
         let mut blocks: FxHashMap<Key, Tunables> = FxHashMap::default();
         let parts = split(scope, |task, shape| {
             let loops = match facts.may_be_parts(task) {
-                true => outer(task, shape, &self.tunables(facts, task, shape)?, facts.listed_max),
+                true => {
+                    outer(task, shape, &self.tunables(facts, task, shape)?, facts.listed_max, facts.children as u64)
+                }
                 false => Tunables::new(),
             };
             let loops: Tunables = task.tunables(shape).iter().map(|axis| axis.name).fold(loops, |mut loops, name| {

@@ -215,6 +215,18 @@ fn parts_keep_to_the_rules() {
     assert!(in_parts > 12, "{in_parts} are in parts");
 }
 
+/// Sums of many products are long chains: parts have pieces of all of them, so that eight children have something to do.
+#[test]
+fn parts_keep_all_children_busy() {
+    let machine = cell(16 << 10, 1 << 10).with("spe", |spe| spe.count = 8).unwrap();
+    for k in [1 << 14, 1 << 15] {
+        let [list, parts] = [1 << 16, 400].map(|listed| listing(&machine, &product([128, 128, k]), listed).unwrap());
+        check(&parts, &edge_rules(&machine)).unwrap();
+        assert!(!list.is_in_parts() && parts.is_in_parts(), "{list}\n{parts}");
+        assert!(parts.seconds < 1.2 * list.seconds, "{k}: {} s, a list {} s\n{parts}", parts.seconds, list.seconds);
+    }
+}
+
 /// Rows of 9,999 elements, one call each: as parts their plans would take each to begin with a unit.
 #[test]
 fn calls_that_begin_within_a_unit_are_no_parts() {

@@ -54,6 +54,15 @@ proptest! {
     }
 }
 
+/// A turn that is longer than clocks count never ends.
+#[test]
+fn a_turn_may_be_of_any_length() {
+    for turn in [Turn::Clock(Duration::MAX), Turn::Timer(Duration::MAX)] {
+        let shared = Contexts { processors: 1, sharing: Sharing::HandOff, turn };
+        assert_eq!(steps(&shared, &[3, 2]), [0, 0, 0, 1, 1]);
+    }
+}
+
 #[test]
 fn all_get_to_their_ends_and_no_more_than_processors_run_at_once() {
     for sharing in ALL {

@@ -7,6 +7,7 @@
 mod load;
 mod programs;
 
+use super::check_folder;
 use crate::entry::Page;
 use crate::figures::lanes::{self, Group};
 use crate::harness::how::{Member, Policy};
@@ -70,6 +71,7 @@ pub(super) fn loops(bench: &Bench<'_>) -> Result<Page, Failure> {
             asked.greedy + 1
         )));
     }
+    check_folder(bench.args.figures.as_deref())?;
     let load = Load::new(bench)?;
     if asked.programs > 1 {
         return programs::programs(bench, &load, every);

@@ -6,6 +6,7 @@ mod figures;
 mod levels;
 mod scaling;
 
+use super::check_folder;
 use multigrain_console::Failure;
 use multigrain_console::table;
 use multigrain_console::write_whole;
@@ -26,17 +27,6 @@ fn rows() -> Result<Vec<Row>, Failure> {
 
 fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::Run(format!("a published machine cannot be simulated: {error}"))
-}
-
-/// Refuses a folder for figures that is none.
-fn check_folder(folder: Option<&Path>) -> Result<(), Failure> {
-    match folder {
-        Some(folder) if !folder.is_dir() => {
-            let folder = folder.display();
-            Err(Failure::Request(format!("--figures {folder}: no such directory; name one that exists")))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// How applications scale: draws the figures into `folder` if there is one, and gives text and JSON.

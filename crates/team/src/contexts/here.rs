@@ -2,17 +2,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::ptr::null;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::did::Did;
 use super::line::{Given, Line};
 use super::sharing::Turn;
-use super::timer::Timer;
+use super::timer::{DUE, Timer};
 
 thread_local! {
-    /// Whether it is to be looked closer: raised by the timer; always raised where there is none; never, where a processor is had to the end.
-    static DUE: AtomicBool = const { AtomicBool::new(false) };
     static HERE: Cell<*const Here<'static>> = const { Cell::new(null()) };
 }
 
@@ -62,11 +60,7 @@ fn ticks(time: Duration) -> u64 {
 /// Executes the body of a context on this thread once it has a processor, and gives that up; `None` if there is no run. The body does not
 /// panic. `turn` is `None` if it has its processor to its end.
 pub(super) fn within<R>(line: &Line, context: usize, turn: Option<Turn>, body: impl FnOnce() -> R) -> Option<(R, Did)> {
-    let timer = matches!(turn, Some(Turn::Timer(_))).then(|| {
-        // SAFETY: the flag lives as long as the thread, and the timer is dropped in this function.
-        DUE.with(|due| unsafe { Timer::new(due) })
-    });
-    let timer = timer.and_then(Result::ok);
+    let timer = matches!(turn, Some(Turn::Timer(_))).then(Timer::new).and_then(Result::ok);
     DUE.with(|due| due.store(turn.is_some() && timer.is_none(), Ordering::Relaxed));
     let turn = turn.unwrap_or(Turn::Looks(1));
     let here = Here { line, context, turn, timer, end: Cell::new(0), did: RefCell::default() };
@@ -96,7 +90,7 @@ impl Here<'_> {
 
     fn next_turn(&self, now: u64) {
         if let Turn::Clock(time) | Turn::Timer(time) = self.turn {
-            self.end.set(now + ticks(time));
+            self.end.set(now.saturating_add(ticks(time)));
             if let Some(timer) = &self.timer {
                 DUE.with(|due| due.store(false, Ordering::Relaxed));
                 timer.set(time);

@@ -80,9 +80,13 @@ impl Line {
         self.places[context].thread.store(thread, Ordering::Relaxed);
     }
 
-    /// All ask, in their order.
+    /// All ask, in their order, before any of them runs: else the first would go on at the ends of its turns, since nobody waited.
     pub(super) fn begin(&self) {
-        (0..self.places.len()).for_each(|context| self.ask(context));
+        let mut contexts = lock(&self.contexts);
+        let enter = |context| (context, contexts.enter(context as u32));
+        let entered: Vec<(usize, Entered)> = (0..self.places.len()).map(enter).collect();
+        drop(contexts);
+        entered.into_iter().for_each(|(context, entered)| self.entered(context, entered));
     }
 
     /// There will be no run: all threads that wait, or will, are told.
@@ -94,6 +98,10 @@ impl Line {
 
     fn ask(&self, context: usize) {
         let entered = lock(&self.contexts).enter(context as u32);
+        self.entered(context, entered);
+    }
+
+    fn entered(&self, context: usize, entered: Entered) {
         // All are of one class, so nobody takes a processor from another.
         if let Entered::Bound(processor) | Entered::Took { processor, .. } = entered {
             self.give(context, processor, None);

@@ -1,11 +1,20 @@
 //! A timer of one thread, whose signal raises a flag. One of the modules of this crate with `unsafe` in it.
 
+use std::sync::atomic::AtomicBool;
+
+thread_local! {
+    /// Whether a context's thread is to look closer: raised by its timer; always raised where it has none; never, where it has its processor
+    /// to the end.
+    pub(crate) static DUE: AtomicBool = const { AtomicBool::new(false) };
+}
+
 #[cfg(all(target_os = "linux", not(miri)))]
 mod system {
+    use super::DUE;
     use std::io;
     use std::mem::MaybeUninit;
     use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::Ordering;
     use std::time::Duration;
 
     /// See the module.
@@ -20,16 +29,8 @@ mod system {
     }
 
     /// What the signal does: only a store, which may interrupt anything.
-    extern "C" fn raise(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-        // SAFETY: the system gives what belongs to the signal. One of a timer has the value that `Timer::new` gave, the address of a flag, and
-        // comes to the thread of the timer, before that has left `drop`; so the flag is there. Signals that others send have another code.
-        unsafe {
-            if (*info).si_code == libc::SI_TIMER
-                && let Some(flag) = (*info).si_value().sival_ptr.cast::<AtomicBool>().as_ref()
-            {
-                flag.store(true, Ordering::Relaxed);
-            }
-        }
+    extern "C" fn raise(_: libc::c_int) {
+        DUE.with(|due| due.store(true, Ordering::Relaxed));
     }
 
     /// Installs the handler, once for the process.
@@ -51,8 +52,8 @@ mod system {
             // SAFETY: zeros are a structure without flags, blocked signals, or handler.
             let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
             action.sa_sigaction = raise as *const () as usize;
-            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-            // SAFETY: `raise` has the form that SA_SIGINFO asks for, and does nothing that a handler must not.
+            action.sa_flags = libc::SA_RESTART;
+            // SAFETY: `raise` has the form of a handler, and does nothing that one must not: the flag needs no initialisation.
             match failed(unsafe { libc::sigaction(signal(), &raw const action, std::ptr::null_mut()) }) {
                 Some(error) => Err(error),
                 None => Ok(()),
@@ -62,14 +63,11 @@ mod system {
     }
 
     impl Timer {
-        /// A timer of the calling thread, which is not set. It is to be dropped by this thread, before the flag.
+        /// A timer of the calling thread, which is not set.
         ///
         /// # Errors
         /// The system has no more timers, or somebody else uses the signal.
-        ///
-        /// # Safety
-        /// The flag lives until the timer is dropped, which the calling thread does.
-        pub(crate) unsafe fn new(flag: &AtomicBool) -> io::Result<Timer> {
+        pub(crate) fn new() -> io::Result<Timer> {
             installed()?;
             // SAFETY: the set is made by the first call; a thread may unblock a signal of its own.
             unsafe {
@@ -80,7 +78,6 @@ mod system {
             }
             // SAFETY: zeros are an event; what matters is filled in below.
             let mut event = unsafe { MaybeUninit::<libc::sigevent>::zeroed().assume_init() };
-            event.sigev_value = libc::sigval { sival_ptr: std::ptr::from_ref(flag).cast_mut().cast() };
             event.sigev_signo = signal();
             event.sigev_notify = libc::SIGEV_THREAD_ID;
             event.sigev_notify_thread_id = crate::bind::thread().cast_signed();
@@ -109,7 +106,7 @@ mod system {
 
     impl Drop for Timer {
         fn drop(&mut self) {
-            // SAFETY: the timer is there. A signal of it that is under way comes before this call returns, for it is this thread's.
+            // SAFETY: the timer is there. A signal of it that is under way raises a flag of the thread to which it comes.
             unsafe { libc::timer_delete(self.timer) };
         }
     }
@@ -118,7 +115,6 @@ mod system {
 #[cfg(not(all(target_os = "linux", not(miri))))]
 mod system {
     use std::io;
-    use std::sync::atomic::AtomicBool;
     use std::time::Duration;
 
     /// No thread has timers here.
@@ -126,9 +122,7 @@ mod system {
     pub(crate) struct Timer(std::convert::Infallible);
 
     impl Timer {
-        /// # Safety
-        /// None is needed.
-        pub(crate) unsafe fn new(_: &AtomicBool) -> io::Result<Timer> {
+        pub(crate) fn new() -> io::Result<Timer> {
             Err(io::ErrorKind::Unsupported.into())
         }
 

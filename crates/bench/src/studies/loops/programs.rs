@@ -1,7 +1,7 @@
 //! Several programs at once, each a process that talks as peers do (`bench/README.md`): it says that it is ready, and what came of each turn.
 
 use super::load::{Done, Load, time};
-use crate::entry::Page;
+use crate::entry::{Page, told};
 use crate::figures::lanes::{self, Group};
 use crate::harness::driver::Driver;
 use crate::harness::how::Policy;
@@ -102,7 +102,14 @@ pub(super) fn programs(bench: &Bench<'_>, load: &Load<'_>, policies: &[Policy]) 
         let _ = writeln!(text, "\nfigure: {}", path.display());
         value["figures"] = json!([path.display().to_string()]);
     }
-    Ok((text, json!({ "loops": value })))
+    let page = (text, json!({ "loops": value }));
+    match all.iter().flat_map(|(_, programs)| programs).filter(|program| program.turns.is_err()).count() {
+        0 => Ok(page),
+        lost => {
+            told(page, bench.args.json)?;
+            Err(Failure::Run(format!("{lost} of the programs did not have all their turns")))
+        }
+    }
 }
 
 /// All programs under one policy.
