@@ -55,9 +55,12 @@ fn listed(plan: &Plan, seen: &mut Vec<*const Plan>) -> usize {
 /// have to find room beside the blocks.
 #[test]
 fn files_are_planned_for_strict_local_stores_whatever_their_size() {
-    for (n, times) in [(10_000, 1.3), (20_000, 1.7), (100_000, 3.0)] {
+    let [little, whole] = [Some(8 << 20), None];
+    for (n, memory_bytes, times) in
+        [(4096, little, 2.3), (10_000, whole, 1.3), (20_000, whole, 1.7), (100_000, whole, 3.0)]
+    {
         let machine = MachineChoice::Given(Box::new(Machine::named("disk+ps3").unwrap()));
-        let runtime = Runtime::new(Options { machine, ..Options::default() }).unwrap();
+        let runtime = Runtime::new(Options { machine, memory_bytes, ..Options::default() }).unwrap();
         let app = Args { n: Some(n), ..Args::default() }.prepare(&runtime).unwrap();
         let planned = runtime.plan(&app.job).unwrap();
         check(&planned.plan, &edge_rules(&planned.machine)).unwrap_or_else(|error| panic!("{n}: {error}"));

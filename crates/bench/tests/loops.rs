@@ -153,3 +153,32 @@ fn a_stopped_program_is_given_up() {
     let text = with_one("-STOP", &["--peer-timeout", "2"]);
     assert!(text.contains("it was silent for 2 s and was given up"), "{text}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_killed_bench_leaves_no_program_behind() {
+    let arguments = ["--tasks", "2", "--length", "1000 s", "--policy", "hand-off", "--programs", "2", "--greedy", "1"];
+    let mut bench = loops(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let computes = |program: &i32| {
+        let tasks = std::fs::read_dir(format!("/proc/{program}/task")).into_iter().flatten().flatten();
+        let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        tasks.map(name).any(|name| name.starts_with("context-"))
+    };
+    let mut programs = Vec::new();
+    while programs.len() < 2 || !programs.iter().any(computes) {
+        programs = members(bench.id());
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    bench.kill().unwrap();
+    bench.wait().unwrap();
+    let runs = |program: &i32| {
+        let status = std::fs::read_to_string(format!("/proc/{program}/status"));
+        status.is_ok_and(|status| !status.contains("State:\tZ"))
+    };
+    // A second is enough; whoever stays does so for a quarter of an hour.
+    let is_over = (0..600).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        !programs.iter().any(runs)
+    });
+    assert!(is_over, "{programs:?}");
+}

@@ -107,8 +107,8 @@ fn what_does_not_fit_is_told_in_words_of_the_request() {
     // Its blocks fit, but the list of its calls does not fit the memory that the machine's file gives.
     refused(
         &place,
-        "plan sgemm --n 4000 --machine ps3",
-        &["sgemm is split into", "calls for memory spe", "give dram at least"],
+        "plan gravity --n 1000003 --machine ps3",
+        &["gravity's task forces is split into", "calls for memory spe", "give dram at least"],
     );
     // Rows of which no blocks are aligned: in one word, whether it is to be run, simulated or proved.
     let odd = "sgemm --n 1001 --machine ps3";

@@ -72,6 +72,22 @@ impl Asked {
         mut plan: impl FnMut(&mut Planner<'_>) -> Result<Arc<Plan>, PlanError>,
     ) -> Result<Arc<Plan>, Error> {
         let mut plan = |planner: &mut Planner<'_>| plan(planner).map_err(|error| told_of(&job.app, error));
+        let mut weighed = true;
+        // With less room for blocks there may be so many more calls that only shorter lists are left.
+        match self.found(job, &mut plan, &mut weighed) {
+            Err(_) if !weighed => self.found(job, &mut plan, &mut weighed),
+            found => found,
+        }
+    }
+
+    /// The same; where it `weighs` shorter lists against room that is set aside for long ones, that has not led to such room, or it
+    /// weighs no longer.
+    fn found(
+        &self,
+        job: &Job,
+        plan: &mut impl FnMut(&mut Planner<'_>) -> Result<Arc<Plan>, PlanError>,
+        weighs: &mut bool,
+    ) -> Result<Arc<Plan>, Error> {
         if self.options.simulated {
             return Ok(plan(&mut Planner::new(&self.machine, self.mapping.clone(), self.options.clone()))?);
         }
@@ -131,7 +147,7 @@ impl Asked {
                     return Ok(plan);
                 }
                 // Lists are made shorter as long as that costs less time than the room which is set aside for them.
-                let found = Aside::of(&plan, &keeps, options.listed_max, capacity_bytes).filter(|_| !fits);
+                let found = Aside::of(&plan, &keeps, options.listed_max, capacity_bytes).filter(|_| *weighs && !fits);
                 let gains = match (&found, &aside) {
                     (Some(found), Some(aside)) => found.seconds < aside.seconds,
                     _ => !fits,
@@ -149,9 +165,8 @@ impl Asked {
                     (options.listed_max, shorter) = (by_calls.min(listed / 2).max(LISTED_MIN), shorter + 1);
                     continue;
                 }
-                shorter = u32::MAX;
                 if let Some(Aside { listed_max, bytes, .. }) = aside.take().filter(|_| !gains) {
-                    (options.listed_max, of_plan) = (listed_max, bytes);
+                    (options.listed_max, of_plan, shorter, *weighs) = (listed_max, bytes, u32::MAX, false);
                     options.calls_max = self.options.calls_max.min(calls_beside(of_plan, job.kept_bytes()));
                     machine = machine.with_capacity(&name, capacity_bytes - of_plan)?;
                     fitting = fits.then_some(plan);

@@ -124,7 +124,7 @@ impl<'a> Nest<'a> {
         let is_of_rows = |p: &Parameter, axis| p.dims.len() > 1 && !p.dims[1..].iter().any(|d| cuts(d, axis));
         let every = |(number, axis): (usize, &Tunable)| {
             let is_free = params.iter().filter(|p| p.is_cut_by(number)).all(|p| is_of_rows(p, number));
-            if is_free { axis.multiple.max(1) } else { multiple(&facts.edge.rules, &**task, axis.multiple) }
+            if is_free { axis.multiple.max(1) } else { multiple(facts.row_unit_bytes(), &**task, axis.multiple) }
         };
         let every = task.tunables(call).iter().enumerate().map(every).collect();
         Some(Nest { facts, task, call, extents, every, params })

@@ -60,6 +60,12 @@ impl EdgeFacts<'_> {
         self.stages() && task.reduced_axis().is_none()
     }
 
+    /// Within which units rows should keep: those of rules that are enforced here, or below, where blocks of blocks are moved.
+    pub(crate) fn row_unit_bytes(&self) -> u64 {
+        let here = if self.edge.rules.strict { self.edge.rules.alignment_bytes } else { 1 };
+        here.max(self.unit_below_bytes)
+    }
+
     /// Whether what a call is given lies as its plan takes it to, which knows nothing of the arrays it is given blocks of: rules
     /// that are enforced ask where a row begins.
     pub(crate) fn may_be_part(&self, call: &Call, arrays: &[ArrayDecl]) -> bool {

@@ -69,11 +69,11 @@ pub(crate) fn skew_bytes(rules: &TransferRules, region: &Region, array: &ArrayDe
     first * array.element.size_bytes() % rules.alignment_bytes.max(1)
 }
 
-/// Of what a block's elements along an axis should be multiples, where the task says one thing: so that rows keep within units,
-/// another as well.
-pub(crate) fn multiple(rules: &TransferRules, task: &dyn DynTask, said: u64) -> u64 {
+/// Of what a block's elements along an axis should be multiples, where the task says one thing: so that rows keep within units
+/// of so many bytes, another as well.
+pub(crate) fn multiple(unit_bytes: u64, task: &dyn DynTask, said: u64) -> u64 {
     let smallest = task.params().iter().map(|param| param.element.size_bytes()).min().unwrap_or(1);
-    let (said, unit) = (said.max(1), if rules.strict { (rules.alignment_bytes / smallest).max(1) } else { 1 });
+    let (said, unit) = (said.max(1), (unit_bytes / smallest).max(1));
     let (mut divisor, mut rest) = (said, unit);
     while rest > 0 {
         (divisor, rest) = (rest, divisor % rest);

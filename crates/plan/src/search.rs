@@ -49,7 +49,7 @@ pub(crate) fn choose(
     let nest = Nest::of(facts, task, shape);
     let every = |number: usize, spec: &Tunable| match &nest {
         Some(nest) => nest.every[number],
-        None => multiple(&facts.edge.rules, &**task, spec.multiple),
+        None => multiple(facts.row_unit_bytes(), &**task, spec.multiple),
     };
     let lists = specs
         .iter()

@@ -45,8 +45,16 @@ fn ready() -> Result<(), Failure> {
     said(&json!({ "ready": true, "peer": "loops", "version": env!("CARGO_PKG_VERSION") }))
 }
 
+/// Where the bench is killed there is nobody to compute for, and whoever measures next would have this beside it.
+fn end_with_the_bench() {
+    #[cfg(target_os = "linux")]
+    // Where the system refuses it, it ends after its turn.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+}
+
 /// One of several programs: executes its tasks whenever it is told to, until it is told to end, or nobody is there to tell it.
 pub(super) fn member(bench: &Bench<'_>) -> Result<(), Failure> {
+    end_with_the_bench();
     let load = Load::new(bench)?;
     let policy = bench.args.loops.policy.first().copied().unwrap_or(Policy::ALL[0]);
     ready()?;
@@ -68,6 +76,7 @@ fn processor_seconds(done: &Done) -> f64 {
 
 /// One that spins with twice as many threads as there are processors, until it is told to end.
 pub(super) fn spin() -> Result<(), Failure> {
+    end_with_the_bench();
     let threads = 2 * std::thread::available_parallelism().map_or(1, usize::from);
     let over = AtomicBool::new(false);
     let begun = Instant::now();
