@@ -82,7 +82,9 @@ fn header(bytes: &[u8]) -> Result<Text<'_>, Misfit> {
     if taxa == 0 || sites == 0 {
         return Err(misfit(number, 1, format!("{taxa} taxa and {sites} sites: there must be some of both")));
     }
-    let lines: Vec<_> = all.collect();
+    // In one list of the right length from the beginning: short lines take more room there than in the file.
+    let mut lines = Vec::with_capacity(all.clone().count());
+    lines.extend(all);
     let end = lines.last().map_or(number, |(number, _)| *number);
     // One line holds at most one name, in every form: files that promise more than they can hold end here.
     if lines.len() < taxa {

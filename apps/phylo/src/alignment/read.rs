@@ -28,30 +28,31 @@ const BYTES_MAX: u64 = 1 << 32;
 pub fn read_alignment(path: &Path, format: Format, room: u64) -> Result<(Alignment, Source), Error> {
     let shown = path.display();
     let cannot = |error: std::io::Error| Error::request(format!("cannot read alignment {shown}: {error}"));
-    let refuse = |bytes: u64, more: &str| match bytes > BYTES_MAX {
+    // `packed` bytes are there already.
+    let refuse = |packed: u64, bytes: u64, more: &str| match bytes > BYTES_MAX {
         true => Error::request(format!("alignment {shown} has {bytes} bytes{more}: at most {BYTES_MAX} can be read")),
         false => {
-            let [bytes, room] = [bytes, room].map(readable_bytes);
+            let [bytes, room] = [packed + bytes, room].map(readable_bytes);
             let needed = format!("to read alignment {shown} takes {bytes} of memory{more}");
             Error::request(format!("{needed} beside the program itself, and there are {room}: ask for more --memory"))
         }
     };
     let mut file = std::fs::File::open(path).map_err(cannot)?;
     let bytes = take(&mut file, file_bytes(path).map_err(cannot)?, room).map_err(cannot)?;
-    let mut bytes = bytes.map_err(|bytes| refuse(bytes, " or more"))?;
+    let mut bytes = bytes.map_err(|bytes| refuse(0, bytes, " or more"))?;
     if bytes.starts_with(GZIP) {
-        let room = room.saturating_sub(bytes.len() as u64);
-        let text = take(&mut MultiGzDecoder::new(&bytes[..]), 0, room).map_err(cannot)?;
-        bytes = text.map_err(|bytes| refuse(bytes, " or more"))?;
+        let packed = bytes.len() as u64;
+        let text = take(&mut MultiGzDecoder::new(&bytes[..]), 0, room.saturating_sub(packed)).map_err(cannot)?;
+        bytes = text.map_err(|bytes| refuse(packed, bytes, " or more"))?;
     }
     let mut needed = needed(&bytes);
     if needed > room {
-        return Err(refuse(needed, ""));
+        return Err(refuse(0, needed, ""));
     }
     let (alignment, mut source) = parse_alignment(path, &bytes, format)?;
     needed += SITE_BYTES * alignment.sites() as u64;
     if needed > room {
-        return Err(refuse(needed, ""));
+        return Err(refuse(0, needed, ""));
     }
     source.bytes = needed;
     Ok((alignment, source))
@@ -85,14 +86,20 @@ fn take(from: &mut impl Read, expected: u64, room: u64) -> std::io::Result<Resul
 const PIECE: usize = 1 << 16;
 
 /// What it takes at most to parse a text and to find its patterns: the text, or the patterns after it was parsed; the letters; for
-/// each of them that stands at the beginning of a line or behind a blank its place; lines and names.
+/// each of them that stands at the beginning of a line or behind a blank its place; lines, which FASTA is read without, and names.
 fn needed(text: &[u8]) -> u64 {
     let (mut begins, mut lines, mut heads, mut before) = (0, 1, 0, b'\n');
+    // Where a sequence of FASTA begins, and the most places that one has.
+    let (mut begun, mut most) = (0, 0);
     for &byte in text {
         begins += u64::from(before.is_ascii_whitespace() && !byte.is_ascii_whitespace());
         let is_line = matches!(before, b'\n' | b'\r');
         lines += u64::from(is_line);
-        heads += u64::from(is_line && byte == b'>');
+        if is_line && byte == b'>' {
+            heads += 1;
+            most = u64::max(most, begins - begun);
+            begun = begins;
+        }
         before = byte;
     }
     // PHYLIP says how many taxa there are.
@@ -100,11 +107,16 @@ fn needed(text: &[u8]) -> u64 {
     let promised = first.and_then(|word| std::str::from_utf8(word).ok()).and_then(|word| word.parse().ok());
     let names = lines.min(promised.unwrap_or(if heads > 0 { heads } else { u64::MAX }));
     let nexus = u64::from(begins_with(text, nexus::BEGINS));
-    (2 + nexus) * text.len() as u64 + begins * PLACE_BYTES + lines * LINE_BYTES + names * NAME_BYTES
+    let letters = (2 + nexus) * text.len() as u64 + names * NAME_BYTES;
+    match text.trim_ascii_start().first() {
+        // The places of one sequence at a time are in a list that grows.
+        Some(b'>' | b';') => letters + (begins + 2 * u64::max(most, begins - begun)) * PLACE_BYTES,
+        _ => letters + 2 * begins * PLACE_BYTES + lines * LINE_BYTES,
+    }
 }
 
-/// A line, in a list that grows.
-const LINE_BYTES: u64 = 48;
+/// A line, in a list.
+const LINE_BYTES: u64 = 24;
 
 /// A sequence with its name, in lists and in a table that grow.
 const NAME_BYTES: u64 = 320;

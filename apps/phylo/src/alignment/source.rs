@@ -15,8 +15,8 @@ struct Segment {
     column: u32,
 }
 
-/// What the place of a letter takes, in a list that grows.
-pub(super) const PLACE_BYTES: u64 = 2 * size_of::<Segment>() as u64;
+/// What the place of a letter takes.
+pub(super) const PLACE_BYTES: u64 = size_of::<Segment>() as u64;
 
 /// The file of an alignment and where each of its letters stands in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
