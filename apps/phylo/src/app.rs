@@ -18,7 +18,7 @@ pub use args::{Args, BranchesChoice, FormatChoice};
 pub use count::Count;
 pub use files::Outputs;
 pub use log::{Progress, Watcher};
-pub use memory::Needs;
+pub use memory::{Needs, Stage};
 pub use prepare::{Prepared, Start, Task, prepare};
 pub use report::Report;
 pub use run::{Executed, execute, run};

@@ -10,7 +10,7 @@ use crate::model::Model;
 use crate::partition::{Branches, Partition};
 use crate::random::{Purpose, Random};
 use crate::search::{Options, Progress, Search, State};
-use crate::tree::{HalfEdge, Tree};
+use crate::tree::Tree;
 use multigrain::Abort;
 use multigrain::rooms::team::strands::Strand;
 use multigrain_simd::Isa;
@@ -182,18 +182,8 @@ pub fn search(
 /// A tree of the taxa that take part as Newick of all taxa. Of several sets of lengths, the mean of the partitions' lengths,
 /// weighted by their sites, stands for all of them.
 pub(crate) fn mean_text(prepared: &Prepared, tree: &Tree) -> String {
-    if tree.sets() == 1 {
-        return text(prepared, tree, 0);
-    }
     let sites: Vec<f64> = prepared.partitions.iter().map(|p| p.patterns.sites() as f64).collect();
-    let total: f64 = sites.iter().sum();
-    let mut mean = tree.with_sets(&[0]);
-    let branches: Vec<HalfEdge> = tree.branches().collect();
-    for half in branches {
-        let sum: f64 = tree.lengths(half).iter().zip(&sites).map(|(l, s)| l * s).sum();
-        mean.set_length(half, 0, sum / total);
-    }
-    text(prepared, &mean, 0)
+    text(prepared, &tree.mean(&sites), 0)
 }
 
 fn found(prepared: &Prepared, job: Job, tree: &Tree, models: &[Model], log_likelihood: f64) -> Found {
@@ -208,5 +198,8 @@ fn found(prepared: &Prepared, job: Job, tree: &Tree, models: &[Model], log_likel
 
 fn text(prepared: &Prepared, tree: &Tree, set: usize) -> String {
     let newick = tree.to_newick(&prepared.kept_names, set, &|_| None);
-    with_copies(&newick, &prepared.kept_names, &prepared.names, &prepared.representatives).to_text()
+    let mut text = with_copies(&newick, &prepared.kept_names, &prepared.names, &prepared.representatives).to_text();
+    // It stays.
+    text.shrink_to_fit();
+    text
 }

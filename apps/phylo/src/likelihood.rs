@@ -486,9 +486,7 @@ impl<'o> Likelihood<'o> {
     /// What hangs at two half-edges changes places, with its branches; the focus is the branch between their nodes, whose
     /// vectors become invalid.
     pub(crate) fn exchange_sides(&mut self, a: HalfEdge, b: HalfEdge) {
-        let [at_a, at_b] = [a, b].map(|side| (self.tree.back(side), self.tree.lengths(side).to_vec()));
-        self.tree.join(a, at_b.0, &at_b.1);
-        self.tree.join(b, at_a.0, &at_a.1);
+        self.tree.exchange_sides(a, b);
         for half in [a, b] {
             self.vectors.forget(self.tree.inner_node(half));
         }

@@ -29,7 +29,7 @@ mod shake;
 mod signal;
 mod state;
 
-pub(crate) use exchange::EXCHANGED;
+pub(crate) use exchange::{EXCHANGED, TABLES as EXCHANGED_TABLES};
 pub(crate) use shake::disturbed;
 #[cfg(test)]
 pub(crate) use shake::random_step;

@@ -262,6 +262,34 @@ impl Tree {
         reached == self.back.len()
     }
 
+    /// An inner branch and its four neighbours, those at its own end first.
+    pub fn around(&self, half: HalfEdge) -> [HalfEdge; 5] {
+        let [near, far] = [half, self.back(half)].map(|end| self.others(end));
+        [half, near[0], near[1], far[0], far[1]]
+    }
+
+    /// What hangs at two half-edges changes places, with its branches.
+    pub fn exchange_sides(&mut self, a: HalfEdge, b: HalfEdge) {
+        let [at_a, at_b] = [a, b].map(|side| (self.back(side), self.lengths(side).to_vec()));
+        self.join(a, at_b.0, &at_b.1);
+        self.join(b, at_a.0, &at_a.1);
+    }
+
+    /// The means of the lengths of a branch in all sets, weighted like this.
+    pub fn mean_length(&self, half: HalfEdge, weights: &[f64]) -> f64 {
+        match self.lengths(half) {
+            [one] => *one,
+            all => all.iter().zip(weights).map(|(l, w)| l * w).sum::<f64>() / weights.iter().sum::<f64>(),
+        }
+    }
+
+    /// The tree with one set of lengths, the means of all sets, weighted like this.
+    pub fn mean(&self, weights: &[f64]) -> Tree {
+        let mut mean = self.with_sets(&[0]);
+        self.branches().for_each(|half| mean.set_length(half, 0, self.mean_length(half, weights)));
+        mean
+    }
+
     /// The tree with other sets of branch lengths: set `i` of the result has the lengths of set `from[i]`.
     pub fn with_sets(&self, from: &[usize]) -> Tree {
         let mut tree = Tree::new(self.taxa, from.len());

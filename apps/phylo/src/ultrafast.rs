@@ -23,7 +23,7 @@ use crate::likelihood::{Likelihood, Precision};
 use crate::random::{Purpose, Random};
 use crate::search::disturbed;
 use crate::tree::{HalfEdge, Splits, Tree};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 /// Trees no further apart in a replicate's log-likelihood are equal to it (UFBoot's).
 pub const TIE: f32 = 0.5;
@@ -147,13 +147,31 @@ impl Names {
     }
 }
 
+/// A tree that was sampled: one that was climbed to, by number, or the one that an exchange there leads to.
+struct Sample {
+    climbed: usize,
+    exchange: Option<Exchange>,
+}
+
+/// An exchange at a branch, and the lengths of the five branches around it behind it.
+struct Exchange {
+    half: HalfEdge,
+    which: usize,
+    lengths: [f64; 5],
+}
+
 /// A walk through tree space and what its trees are to the replicates.
 pub struct Chain {
     random: Random,
     names: Names,
-    /// Topologies that were sampled.
-    seen: HashSet<u64>,
-    trees: Vec<Tree>,
+    /// Topologies that were sampled, in order.
+    seen: Vec<u64>,
+    /// Those at which a climb has ended: all of their neighbours were sampled.
+    ends: Vec<u64>,
+    /// Trees that were climbed to, with one set of lengths, as far as samples begin with them.
+    climbed: Vec<Tree>,
+    /// What replicates have.
+    samples: Vec<Sample>,
     best: Vec<Best>,
     /// Log-likelihood and tree, the best first.
     pool: Vec<(f64, u64, Tree)>,
@@ -169,12 +187,28 @@ impl Chain {
         Chain {
             random: Random::new(seed, Purpose::Ultrafast, (1 << 32) + number as u64),
             names,
-            seen: HashSet::new(),
-            trees: Vec::new(),
+            seen: Vec::new(),
+            ends: Vec::new(),
+            climbed: Vec::new(),
+            samples: Vec::new(),
             best: vec![Best { value: f32::NEG_INFINITY, equals: 0, tree: 0 }; replicates],
             pool,
             sums: Vec::new(),
         }
+    }
+
+    /// Bytes that a chain takes at most, where a tree of so many taxa takes so many with all its lengths.
+    pub fn bytes(taxa: usize, replicates: u64, tree: u64) -> u64 {
+        let climbs = (CLIMBS * ROUNDS) as u64;
+        // What a climb can add: its own tree, and those that exchanges lead to.
+        let trees = 2 * taxa as u64;
+        let halves = 2 * trees;
+        let climbed = climbs.min(replicates + 1) * halves * (size_of::<HalfEdge>() + size_of::<f64>()) as u64;
+        // In lists that grow.
+        let samples = (replicates + trees).min(climbs * trees) * 2 * size_of::<Sample>() as u64;
+        let seen = climbs * (trees + 2) * size_of::<u64>() as u64;
+        let of_replicates = replicates * (size_of::<Best>() + size_of::<f32>()) as u64;
+        seen + climbed + samples + of_replicates + (POOL + 1) as u64 * tree
     }
 
     /// The best of the trees that it may begin a climb with.
@@ -197,7 +231,7 @@ impl Chain {
     pub fn round(&mut self, likelihood: &mut Likelihood<'_>, drawn: &Drawn, reference: &[f64], weights: &[f64]) {
         for _ in 0..CLIMBS {
             // The trees that are begun with are sampled as they are.
-            let is_first = self.trees.is_empty();
+            let is_first = self.samples.is_empty();
             let from = if is_first { 0 } else { self.random.below(self.pool.len() as u64) as usize };
             let mut tree = self.pool[from].2.clone();
             let constraint = likelihood.constraint();
@@ -208,18 +242,26 @@ impl Chain {
             if !is_first {
                 likelihood.exchange_while(GAIN);
             }
-            let value = likelihood.smooth(4, 0.01, Precision::COARSE);
             let behind = self.names.behind(likelihood.tree());
             let name = self.names.tree(likelihood.tree(), &behind);
+            if self.ends.contains(&name) {
+                continue;
+            }
+            self.ends.push(name);
+            let value = likelihood.smooth(4, 0.01, Precision::COARSE);
             if !self.pool.iter().any(|(_, other, _)| *other == name) {
                 self.pool.push((value, name, likelihood.tree().clone()));
                 self.pool.sort_by(|a, b| b.0.total_cmp(&a.0));
                 self.pool.truncate(POOL);
             }
+            let sites = likelihood.sites().to_vec();
+            self.climbed.push(likelihood.tree().mean(&sites));
+            // No more than a climb can add.
+            self.seen.reserve_exact(2 * likelihood.tree().taxa());
             let mut judge = Judge { drawn, reference, weights };
-            if self.seen.insert(name) {
+            if self.is_new(name) {
                 let logs = likelihood.of_patterns().concat();
-                self.sample(&mut judge, logs, || likelihood.tree().clone());
+                self.sample(&mut judge, logs, || None);
             }
             let bounds = constraint.as_ref().map(|constraint| constraint.bounds(likelihood.tree()));
             for half in Splits::new(likelihood.tree()).branches {
@@ -228,17 +270,53 @@ impl Chain {
                 }
                 for which in 0..2 {
                     let other = self.exchanged(likelihood.tree(), &behind, name, half, which);
-                    if self.seen.insert(other) {
+                    if self.is_new(other) {
                         let chain = &mut *self;
                         let judge = &mut judge;
+                        let around = likelihood.tree().around(half);
                         likelihood.with_exchange(half, which, TURNS, Precision::COARSE, |likelihood| {
                             let logs = likelihood.of_patterns().concat();
-                            chain.sample(judge, logs, || likelihood.tree().clone());
+                            let length = |branch| likelihood.tree().mean_length(branch, &sites);
+                            chain.sample(judge, logs, || Some(Exchange { half, which, lengths: around.map(length) }));
                         });
                     }
                 }
             }
+            self.forget();
         }
+    }
+
+    /// Whether a tree of this number is sampled for the first time.
+    fn is_new(&mut self, name: u64) -> bool {
+        let place = self.seen.binary_search(&name);
+        if let Err(place) = place {
+            self.seen.insert(place, name);
+        }
+        place.is_err()
+    }
+
+    /// Forgets the samples that no replicate has any more, and what they alone began with.
+    fn forget(&mut self) {
+        let mut is_kept = vec![false; self.samples.len()];
+        self.best.iter().for_each(|best| is_kept[best.tree] = true);
+        let places = kept(&mut self.samples, &is_kept);
+        self.best.iter_mut().for_each(|best| best.tree = places[best.tree]);
+        let mut is_kept = vec![false; self.climbed.len()];
+        self.samples.iter().for_each(|sample| is_kept[sample.climbed] = true);
+        let places = kept(&mut self.climbed, &is_kept);
+        self.samples.iter_mut().for_each(|sample| sample.climbed = places[sample.climbed]);
+    }
+
+    /// A sample, with one set of lengths.
+    fn tree(&self, sample: usize) -> Tree {
+        let Sample { climbed, exchange } = &self.samples[sample];
+        let mut tree = self.climbed[*climbed].clone();
+        if let Some(Exchange { half, which, lengths }) = exchange {
+            let around = tree.around(*half);
+            tree.exchange_sides(around[2], around[3 + which]);
+            around.into_iter().zip(lengths).for_each(|(branch, &length)| tree.set_length(branch, 0, length));
+        }
+        tree
     }
 
     /// The number of the tree that an exchange leads to.
@@ -250,14 +328,15 @@ impl Chain {
         name.wrapping_sub(self.names.split(old)).wrapping_add(self.names.split(new))
     }
 
-    /// A tree of these log-likelihoods is offered to all replicates.
-    fn sample(&mut self, judge: &mut Judge<'_>, mut logs: Vec<f64>, tree: impl FnOnce() -> Tree) {
+    /// The tree that was climbed to last, or one that an exchange leads to from there, of these log-likelihoods is offered to all
+    /// replicates.
+    fn sample(&mut self, judge: &mut Judge<'_>, mut logs: Vec<f64>, exchange: impl FnOnce() -> Option<Exchange>) {
         logs.iter_mut().zip(judge.reference).for_each(|(log, reference)| *log -= reference);
         if !judge.is_possible(&logs) {
             return;
         }
         judge.drawn.sums(&logs, &mut self.sums);
-        let number = self.trees.len();
+        let number = self.samples.len();
         let mut is_kept = false;
         for (best, &value) in self.best.iter_mut().zip(&self.sums) {
             if value > best.value + TIE {
@@ -273,7 +352,7 @@ impl Chain {
             }
         }
         if is_kept {
-            self.trees.push(tree());
+            self.samples.push(Sample { climbed: self.climbed.len() - 1, exchange: exchange() });
         }
     }
 }
@@ -300,35 +379,52 @@ impl Judge<'_> {
     }
 }
 
+/// Keeps some of the items, and gives the new place of each of these.
+fn kept<T>(items: &mut Vec<T>, is_kept: &[bool]) -> Vec<usize> {
+    let mut before = is_kept.iter();
+    items.retain(|_| before.next().is_some_and(|kept| *kept));
+    let place = |next: &mut usize, &kept: &bool| Some(std::mem::replace(next, *next + usize::from(kept)));
+    is_kept.iter().scan(0, place).collect()
+}
+
+/// A tree that a replicate has: the chain, and its sample.
+pub type Choice = (usize, usize);
+
 /// The tree of each replicate, from what all chains have found: of the chains whose trees are equal to it any one, by their
 /// numbers of equals.
-pub fn merged(chains: &[Chain], seed: u64) -> Vec<&Tree> {
+pub fn merged(chains: &[Chain], seed: u64) -> Vec<Choice> {
     let replicates = chains.first().map_or(0, |chain| chain.best.len());
     let of = |replicate: usize| {
         let most = chains.iter().map(|chain| chain.best[replicate].value).fold(f32::NEG_INFINITY, f32::max);
-        let equal = || chains.iter().filter(|chain| chain.best[replicate].value > most - TIE);
-        let all: u64 = equal().map(|chain| u64::from(chain.best[replicate].equals)).sum();
+        let equal = || (0..chains.len()).filter(|&chain| chains[chain].best[replicate].value > most - TIE);
+        let all: u64 = equal().map(|chain| u64::from(chains[chain].best[replicate].equals)).sum();
         let mut drawn = Random::new(seed, Purpose::Ultrafast, (2 << 32) + replicate as u64).below(all.max(1));
-        let chosen = equal().find(|chain| {
-            let equals = u64::from(chain.best[replicate].equals);
+        let chosen = equal().find(|&chain| {
+            let equals = u64::from(chains[chain].best[replicate].equals);
             let here = drawn < equals;
             drawn = drawn.saturating_sub(equals);
             here
         });
-        let chain = chosen.unwrap_or(&chains[0]);
-        &chain.trees[chain.best[replicate].tree]
+        let chain = chosen.unwrap_or(0);
+        (chain, chains[chain].best[replicate].tree)
     };
     (0..replicates).map(of).collect()
 }
 
+/// A tree that a replicate has, with one set of lengths.
+pub fn tree_of(chains: &[Chain], (chain, sample): Choice) -> Tree {
+    chains[chain].tree(sample)
+}
+
 /// How many of these trees have each split.
-pub fn splits(trees: &[&Tree]) -> HashMap<Vec<u64>, f64> {
-    let mut counts = HashMap::new();
+pub fn splits(chains: &[Chain], trees: &[Choice]) -> HashMap<Vec<u64>, f64> {
     // A tree is that of many replicates.
-    let mut known: HashMap<*const Tree, Vec<Vec<u64>>> = HashMap::new();
-    for &tree in trees {
-        for set in known.entry(std::ptr::from_ref(tree)).or_insert_with(|| Splits::new(tree).sets) {
-            *counts.entry(set.clone()).or_insert(0.0) += 1.0;
+    let mut shares: BTreeMap<Choice, f64> = BTreeMap::new();
+    trees.iter().for_each(|choice| *shares.entry(*choice).or_insert(0.0) += 1.0);
+    let mut counts = HashMap::new();
+    for (choice, share) in shares {
+        for set in Splits::new(&tree_of(chains, choice)).sets {
+            *counts.entry(set).or_insert(0.0) += share;
         }
     }
     counts
@@ -398,7 +494,25 @@ mod tests {
                     let expected = names.tree(&other, &names.behind(&other));
                     prop_assert!(expected != name);
                     prop_assert_eq!(chain.exchanged(&tree, &behind, name, half, which), expected);
+                    // A sample keeps what the exchange has changed.
+                    let around = tree.around(half);
+                    let lengths = [0.1, 0.2, 0.3, 0.4, 0.5];
+                    around.into_iter().zip(lengths).for_each(|(branch, length)| other.set_length(branch, 0, length));
+                    let exchange = Some(Exchange { half, which, lengths });
+                    let samples = vec![Sample { climbed: 0, exchange }];
+                    let climbed = vec![tree.clone()];
+                    let chain = Chain { samples, climbed, ..Chain::new(&[(0.0, tree.clone())], 1, seed, 0) };
+                    prop_assert_eq!(&chain.tree(0), &other);
                 }
+            }
+        }
+
+        #[test]
+        fn what_is_kept_is_found_again(marks in prop::collection::vec(any::<bool>(), 0..20)) {
+            let mut items: Vec<usize> = (0..marks.len()).collect();
+            let places = kept(&mut items, &marks);
+            for (item, is_kept) in marks.iter().enumerate() {
+                prop_assert_eq!(items.get(places[item]) == Some(&item), *is_kept);
             }
         }
     }

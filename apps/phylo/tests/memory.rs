@@ -104,17 +104,19 @@ enum What {
     Search,
     Bootstraps,
     Ultrafast,
+    Corrected,
     Tested,
     Chosen,
 }
 
-const ALL: [What; 8] = [
+const ALL: [What; 9] = [
     What::Fixed,
     What::Fitted,
     What::Fast,
     What::Search,
     What::Bootstraps,
     What::Ultrafast,
+    What::Corrected,
     What::Tested,
     What::Chosen,
 ];
@@ -141,6 +143,7 @@ fn shape(what: What, taxa: usize, sites: usize, partitions: usize, is_unlinked: 
         What::Search => typed.extend(["--searches", "1"]),
         What::Bootstraps => typed.extend(["--fast", "--bootstraps", "4"]),
         What::Ultrafast => typed.extend(["--fast", "--ufboot", "200"]),
+        What::Corrected => typed.extend(["--fast", "--ufboot", "60", "--bnni"]),
         What::Tested => typed.extend(["--evaluate", &tree, "--alrt", "50"]),
         What::Chosen => typed.extend(["--evaluate", &tree, "--model", "auto"]),
     }
@@ -174,15 +177,14 @@ proptest! {
             // Of many taxa and a chunk or two of patterns: each is a large part of what there is.
             What::Fixed | What::Fast => (100 + 5 * size, 20 + sites / 4),
             What::Chosen => (6, sites),
-            What::Search | What::Ultrafast => (10 + size / 4, 4 * sites),
+            What::Search | What::Ultrafast | What::Corrected => (10 + size / 4, 4 * sites),
             _ => (20 + size, 2 * sites),
         };
         let [taken, stated, of_threads] = shape(what, taxa, sites, partitions, is_unlinked, is_short);
         prop_assert!(taken <= stated + stated / 20 + SMALL, "{} bytes taken, {} stated", taken, stated);
-        // Of the ultrafast bootstrap it is said what as many rounds take as there may be; of threads, what each takes that makes the
-        // matrices of a whole tree.
+        // Of threads it is said what each takes that makes the matrices of a whole tree.
         let most = 2 * taken + of_threads + SMALL;
-        prop_assert!(what == What::Ultrafast || stated <= most, "{} bytes stated, {} taken", stated, taken);
+        prop_assert!(stated <= most, "{} bytes stated, {} taken", stated, taken);
     }
 }
 
@@ -200,11 +202,17 @@ fn reading_keeps_to_its_memory() {
         };
         lines.map(text).collect::<String>()
     });
+    // One letter a line.
+    let lines = || phylip.lines().skip(1).map(|line| line.split_once(' ').unwrap());
+    let column = |row: &str| row.chars().flat_map(|letter| [letter, '\n']).collect::<String>();
+    let narrow: String = lines().map(|(name, row)| format!(">{name}\n{}", column(row))).collect();
+    let tall: String = lines().map(|(name, row)| format!("{name} {}", column(row))).collect();
+    let tall = format!("40 30000\n{tall}");
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(phylip.as_bytes()).unwrap();
-    let folder = folder(&[("a.phy", &phylip), ("a.fa", &fasta)]);
+    let folder = folder(&[("a.phy", &phylip), ("a.fa", &fasta), ("narrow.fa", &narrow), ("narrow.phy", &tall)]);
     std::fs::write(folder.path().join("a.gz"), packed.finish().unwrap()).unwrap();
-    for name in ["a.phy", "a.fa", "a.gz"] {
+    for name in ["a.phy", "a.fa", "a.gz", "narrow.fa", "narrow.phy"] {
         let alignment = path(folder.path(), name);
         let read = |memory: u64| prepare(&args(&[&alignment, "--model", "JC", "--memory", &memory.to_string()]));
         let needs = Needs::of(&read(1 << 40).unwrap());
@@ -219,4 +227,15 @@ fn reading_keeps_to_its_memory() {
         assert!(taken <= letters / 2 + SMALL, "{name}: {taken} bytes taken");
         assert!(refused.to_string().contains("ask for more --memory"), "{refused}");
     }
+    // Of a compressed one it is said what it takes with its text.
+    let length = std::fs::metadata(folder.path().join("a.gz")).unwrap().len();
+    let memory = (Needs::OWN_BYTES + phylip.len() as u64 + length / 2).to_string();
+    let refused = prepare(&args(&[&path(folder.path(), "a.gz"), "--model", "JC", "--memory", &memory])).unwrap_err();
+    let refused = refused.to_string();
+    let between = |from: &str, to: &str| refused.split_once(from).unwrap().1.split_once(to).unwrap().0.to_owned();
+    let sizes = [between(" takes ", " of memory"), between("there are ", ":")].map(|size| {
+        let exact = size.rsplit_once('(').map_or(&*size, |(_, exact)| exact.trim_end_matches(')'));
+        multigrain::parse_bytes(exact).unwrap()
+    });
+    assert!(sizes[0] > sizes[1], "{refused}");
 }

@@ -11,9 +11,9 @@ use crate::kernel::{MATRICES_KEPT, kernel_states};
 use crate::likelihood::{BRANCHES_MOST, fewest};
 use crate::parsimony::Parsimony;
 use crate::partition::{Branches, Partition};
-use crate::search::{self, Options};
+use crate::search::{self, EXCHANGED, Options};
 use crate::tree::HalfEdge;
-use crate::ultrafast::{CHAINS, CLIMBS, Drawn, ROUNDS};
+use crate::ultrafast::{CHAINS, Chain, Drawn};
 use multigrain::readable_bytes;
 use multigrain::rooms::store::buffer::give_free_memory_back;
 use multigrain::rooms::team::strands::{Scheduler, SchedulerOptions};
@@ -24,8 +24,9 @@ const BRANCH_BYTES: u64 = 48;
 const TEXTS: u64 = 5;
 /// A search has so many trees at once: where it begins, where it is, and those that it goes back to.
 const TREES: u64 = 12;
-/// The number of a tree that a chain of the ultrafast bootstrap has seen, in a set that grows.
-const SEEN_BYTES: u64 = 32;
+/// A job of the ultrafast bootstrap has so many trees at once, and so often log-likelihoods of all patterns.
+const QUICK_TREES: u64 = 5;
+const QUICK_LOGS: u64 = 6;
 /// For each taxon its name, in lists, tables and results.
 const NAME_BYTES: u64 = 320;
 
@@ -36,9 +37,9 @@ pub struct Needs {
     pub reading: u64,
     /// Once: data, results, replicates of sites.
     pub shared: u64,
-    /// For each search, replicate or evaluation that is in progress: as many vectors of conditional likelihoods as it uses.
-    pub job: u64,
-    /// Of how many inner nodes these are.
+    /// One after the other: searches, replicates or an evaluation; the ultrafast bootstrap; results.
+    pub stages: [Stage; 3],
+    /// Of how many inner nodes a job has vectors of conditional likelihoods.
     pub vectors: usize,
     /// Each of these.
     pub vector: u64,
@@ -46,6 +47,15 @@ pub struct Needs {
     pub spare: usize,
     /// For each thread: transition matrices and tables of tips of a batch of kernels.
     pub thread: u64,
+}
+
+/// What a part of a run takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stage {
+    /// Once.
+    pub shared: u64,
+    /// For each job in progress, with its vectors; 0: there are none.
+    pub job: u64,
 }
 
 impl Needs {
@@ -64,16 +74,20 @@ impl Needs {
             Task::Search => searched_bytes(prepared, tree),
             Task::Evaluate { .. } => Searched { slots: 0, tables: 1, trees: tree, start: 0 },
         };
-        let slots = vectors + searched.slots;
         // What is made anew for each pattern of a chunk: weight, states and likelihood of invariant sites, log-likelihood.
         let each = of_all(prepared, |p| p.patterns.len().next_multiple_of(8) as u64) * 28;
-        let likelihood = slots as u64 * vector
-            + searched.tables as u64 * of_widest(prepared, table_bytes)
-            + taxa * of_all(prepared, letters_bytes)
-            + each;
-        let job = likelihood.max(searched.start)
-            + searched.trees
-            + if prepared.bootstraps.most() > 0 { replicate_bytes(prepared) } else { 0 };
+        let likelihood = |slots: usize, tables: usize| {
+            (vectors + slots) as u64 * vector
+                + tables as u64 * of_widest(prepared, table_bytes)
+                + taxa * of_all(prepared, letters_bytes)
+                + each
+        };
+        let first = Stage {
+            shared: 0,
+            job: likelihood(searched.slots, searched.tables).max(searched.start)
+                + searched.trees
+                + if prepared.bootstraps.most() > 0 { replicate_bytes(prepared) } else { 0 },
+        };
         let thread = |p: &Partition, categories: usize| {
             let (states, codes) = (p.model.states as u64, p.patterns.data_type.masks().len() as u64);
             categories as u64 * states * (states + codes) * size_of::<f64>() as u64
@@ -81,8 +95,15 @@ impl Needs {
         let branches = (5 * taxa).clamp(MATRICES_KEPT as u64, BRANCHES_MOST as u64);
         Needs {
             reading: Needs::OWN_BYTES + prepared.reading,
-            shared: Needs::OWN_BYTES + shared_bytes(prepared, taxa, patterns, sets, tree),
-            job,
+            shared: Needs::OWN_BYTES + shared_bytes(prepared, taxa, patterns, sets),
+            stages: match prepared.ultrafast as u64 {
+                0 => [first, Stage::default(), Stage::default()],
+                replicates => {
+                    let quick = quick(prepared, tree, replicates);
+                    let job = quick.job + likelihood(EXCHANGED, search::EXCHANGED_TABLES);
+                    [first, Stage { job, ..quick }, written(prepared, replicates)]
+                }
+            },
             vectors,
             vector,
             spare: vectors - fewest(prepared.kept_names.len()),
@@ -97,8 +118,9 @@ impl Needs {
 
     /// Where the only job does without so many vectors.
     pub fn without(&self, vectors: usize, jobs: usize, threads: usize) -> u64 {
-        let running = self.shared + self.job * jobs as u64 + self.thread * threads as u64;
-        self.reading.max(running - vectors as u64 * self.vector)
+        let missing = vectors as u64 * self.vector;
+        let running = self.stages.iter().map(|stage| stage.shared + (stage.job * jobs as u64).saturating_sub(missing));
+        self.reading.max(self.shared + running.max().unwrap_or(0) + self.thread * threads as u64)
     }
 
     /// The least that a run on so many threads takes: one job at a time, without the vectors that it can do without.
@@ -130,7 +152,7 @@ impl Needs {
 }
 
 /// What there is of data and results, whatever is in progress.
-fn shared_bytes(prepared: &Prepared, taxa: u64, patterns: u64, sets: u64, tree: u64) -> u64 {
+fn shared_bytes(prepared: &Prepared, taxa: u64, patterns: u64, sets: u64) -> u64 {
     let (all, sites) = (prepared.names.len() as u64, prepared.sites as u64);
     // Patterns with their weights, and for each site its pattern and its place.
     let data = taxa * patterns + 4 * patterns + sites * (size_of::<Option<u32>>() + size_of::<usize>()) as u64;
@@ -144,25 +166,42 @@ fn shared_bytes(prepared: &Prepared, taxa: u64, patterns: u64, sets: u64, tree: 
         Task::Evaluate { .. } => 1,
     };
     let text = 2 * all * BRANCH_BYTES * (sets + u64::from(sets > 1));
-    // Each division of a tree as a set of taxa.
-    let divisions = all * (all.div_ceil(8) + 40);
-    let is_divided = prepared.bootstraps.most() + prepared.ultrafast > 0;
-    let replicates = prepared.bootstraps.most().max(prepared.ultrafast) as u64;
-    let ultrafast = match prepared.ultrafast as u64 {
-        0 => 0,
-        many => {
-            let (chains, climbs) = (CHAINS as u64, (CLIMBS * ROUNDS) as u64);
-            let seen = climbs * 2 * taxa * SEEN_BYTES;
-            Drawn::bytes(patterns as usize, many as usize) + chains * (seen + climbs * tree) + many * text
-        }
-    };
     let alrt = if prepared.alrt > 0 { 2 * taxa * patterns * size_of::<f64>() as u64 } else { 0 };
     data * copies
         + all * NAME_BYTES
         + (jobs + 1) * text * TEXTS
-        + if is_divided { replicates * divisions } else { 0 }
-        + ultrafast
+        + prepared.bootstraps.most() as u64 * divisions_bytes(prepared)
         + alrt
+}
+
+/// Each division of a tree as a set of taxa.
+fn divisions_bytes(prepared: &Prepared) -> u64 {
+    let all = prepared.names.len() as u64;
+    all * (all.div_ceil(8) + 40)
+}
+
+/// A tree as text, its lengths with all their digits.
+fn line_bytes(prepared: &Prepared) -> u64 {
+    const LENGTH: usize = 28;
+    prepared.names.iter().map(|name| name.len() + 2 * LENGTH).sum::<usize>() as u64
+}
+
+/// The ultrafast bootstrap, but for the likelihood that each of its jobs has.
+fn quick(prepared: &Prepared, tree: u64, replicates: u64) -> Stage {
+    let taxa = prepared.kept_names.len();
+    let patterns = of_all(prepared, |p| p.patterns.len() as u64);
+    let own = if prepared.is_corrected { patterns * (taxa + 2 * size_of::<u32>()) as u64 } else { 0 };
+    Stage {
+        shared: Drawn::bytes(patterns as usize, replicates as usize)
+            + CHAINS as u64 * Chain::bytes(taxa, replicates, tree)
+            + replicates * line_bytes(prepared),
+        job: QUICK_TREES * tree + QUICK_LOGS * patterns * size_of::<f64>() as u64 + own,
+    }
+}
+
+/// The trees of so many replicates of the ultrafast bootstrap, once each and once all in one, with their divisions.
+fn written(prepared: &Prepared, replicates: u64) -> Stage {
+    Stage { shared: replicates * (2 * line_bytes(prepared) + divisions_bytes(prepared)), job: 0 }
 }
 
 /// What a search takes beside the vectors of inner nodes.
@@ -271,7 +310,8 @@ mod tests {
 
     #[test]
     fn as_many_jobs_as_there_is_room_for() {
-        let needs = Needs { reading: 0, shared: 100, job: 50, vectors: 9, vector: 3, spare: 2, thread: 10 };
+        let stages = [Stage { shared: 0, job: 50 }, Stage { shared: 20, job: 25 }, Stage { shared: 40, job: 0 }];
+        let needs = Needs { reading: 0, shared: 100, stages, vectors: 9, vector: 3, spare: 2, thread: 10 };
         assert_eq!(needs.bytes(3, 2), 270);
         let of = |bytes| needs.jobs_within(bytes, 4, 2).ok();
         assert_eq!(
@@ -279,6 +319,9 @@ mod tests {
             [None, Some((1, 2)), Some((1, 2)), Some((1, 1)), Some((1, 1))]
         );
         assert_eq!([of(170), of(219), of(220), of(1000)], [(1, 0), (1, 0), (2, 0), (4, 0)].map(Some));
+        let [first, second, _] = stages;
+        let longer = Needs { stages: [first, second, Stage { shared: 70, job: 0 }], ..needs };
+        assert_eq!([longer.bytes(1, 2), longer.without(2, 1, 2), longer.bytes(2, 2)], [190, 190, 220]);
         let message = needs.jobs_within(1, 4, 2).unwrap_err().to_string();
         assert!(
             message.contains("164") && message.contains("on one thread") && message.contains("--memory"),

@@ -332,7 +332,8 @@ pub(crate) fn searched(
         }
         let quick_supports = quick.supports(&Splits::new(&tree), names.len());
         if !quick_supports.is_empty() {
-            written.write(files::ULTRAFAST, &ultrafast.iter().map(|text| format!("{text}\n")).collect::<String>())?;
+            let lines: Vec<&str> = ultrafast.iter().flat_map(|text| [text, "\n"]).collect();
+            written.write(files::ULTRAFAST, &lines.concat())?;
             let labels = labels(&tree, &quick_supports, &percent);
             written.write(files::ULTRAFAST_SUPPORT, &labelled(prepared, &tree, &labels))?;
             let consensus = format!("{}\n", quick.majority_consensus(names).to_text());

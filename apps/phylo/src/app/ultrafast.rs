@@ -10,7 +10,7 @@ use crate::likelihood::{Likelihood, Precision};
 use crate::model::Model;
 use crate::search::EXCHANGED;
 use crate::tree::Tree;
-use crate::ultrafast::{CHAINS, CORRELATION, Chain, Drawn, ROUNDS, correlation, merged, splits};
+use crate::ultrafast::{CHAINS, CORRELATION, Chain, Choice, Drawn, ROUNDS, correlation, merged, splits, tree_of};
 use multigrain::Abort;
 use multigrain::rooms::team::strands::{Scheduler, Strand};
 use multigrain_simd::Isa;
@@ -69,7 +69,7 @@ pub(super) fn look(
             }
         };
         chains = one(scheduler, chains.drain(..).map(walk).collect())?;
-        let now = splits(&merged(&chains, prepared.seed));
+        let now = splits(&chains, &merged(&chains, prepared.seed));
         let same = before.as_ref().map(|before| correlation(before, &now));
         let words = same.map_or(String::new(), |same| format!(": supports correlate with those before by {same:.4}"));
         log.timed(&format!("ultrafast bootstrap, round {round}, {} trees{words}", Chain::seen(&chains)));
@@ -90,11 +90,11 @@ pub(super) fn look(
     }
     let trees = merged(&chains, prepared.seed);
     let texts = match prepared.is_corrected {
-        false => trees.into_iter().map(|tree| infer::mean_text(prepared, tree)).collect(),
+        false => trees.into_iter().map(|choice| infer::mean_text(prepared, &tree_of(&chains, choice))).collect(),
         true => {
-            let climb = |(replicate, tree): (usize, &Tree)| {
-                let (work, tree) = (&work, tree.clone());
-                move |strand: &Strand<'_>| stoppable(|| work.climbed(replicate, tree.clone(), strand))
+            let climb = |(replicate, choice): (usize, Choice)| {
+                let (work, chains) = (&work, &chains);
+                move |strand: &Strand<'_>| stoppable(|| work.climbed(replicate, tree_of(chains, choice), strand))
             };
             let texts = one(scheduler, trees.into_iter().enumerate().map(climb).collect())?;
             log.timed(&format!("{} replicates climbed by exchanges on their own sites", texts.len()));
@@ -127,6 +127,7 @@ impl Work<'_> {
         let place = Place::on(self.prepared, strand, self.abort);
         let all: Vec<_> = self.prepared.partitions.iter().map(|p| &p.patterns).collect();
         let own = self.drawn.patterns(&all, replicate);
+        let tree = tree.with_sets(&vec![0; infer::sets(self.prepared)]);
         let data: Vec<_> = own.iter().zip(self.models).collect();
         let mut likelihood = Likelihood::new(&data, self.prepared.branches, tree, Isa::detect(), place.stoppable());
         likelihood.set_constraint(self.prepared.constraint.clone());

@@ -26,11 +26,11 @@ impl Likelihood<'_> {
         precision: Precision,
         look: impl FnOnce(&mut Self) -> T,
     ) -> T {
-        let [near, far] = [half, self.tree.back(half)].map(|end| self.tree.others(end));
-        let branches = [half, near[0], near[1], far[0], far[1]];
+        let branches = self.tree.around(half);
+        let sides = (branches[2], branches[3 + which]);
         let lengths = branches.map(|branch| self.tree.lengths(branch).to_vec());
         self.move_focus(half);
-        self.exchange_sides(near[1], far[which]);
+        self.exchange_sides(sides.0, sides.1);
         let mut before = f64::NEG_INFINITY;
         for _ in 0..turns {
             branches.iter().for_each(|&branch| self.optimize_branch(branch, precision));
@@ -42,7 +42,7 @@ impl Likelihood<'_> {
         }
         let found = look(self);
         self.move_focus(half);
-        self.exchange_sides(near[1], far[which]);
+        self.exchange_sides(sides.0, sides.1);
         // The lengths at the ends of the focus are in no other vectors than those of its nodes, which are invalid now.
         for (&branch, lengths) in branches.iter().zip(&lengths) {
             lengths.iter().enumerate().for_each(|(set, &length)| self.tree.set_length(branch, set, length));

@@ -9,6 +9,8 @@ use crate::tree::HalfEdge;
 
 /// An exchange takes so many slots beside those of inner nodes.
 pub(crate) const EXCHANGED: usize = 4;
+/// And so many tables.
+pub(crate) const TABLES: usize = 3;
 /// An exchange must gain this log-likelihood.
 const GAIN: f64 = 1e-3;
 /// At most so many rounds.
