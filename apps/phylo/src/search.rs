@@ -98,9 +98,6 @@ impl Options {
     }
 }
 
-/// Starts and local shakes: measured on twelve simulated alignments of 250 and 500 taxa with 200 sites. On four of them
-/// IQ-TREE 2.0.7's default search was run as well, and ends at most 0.3 above the first seed's (another seed of one ended 1.7
-/// below it); one worker takes one to two times as long as IQ-TREE's `-fast`, which ends below on all twelve.
 impl Options {
     /// At most so many slots beside those of inner nodes: two for each distance up to the largest radius and one for the subtree,
     /// or those of the places that are fitted and of the way to them.
@@ -109,6 +106,9 @@ impl Options {
     }
 }
 
+/// Starts and local shakes: measured on twelve simulated alignments of 250 and 500 taxa with 200 sites. On four of them
+/// IQ-TREE 2.0.7's default search was run as well, and ends at most 0.3 above the first seed's (another seed of one ended 1.7
+/// below it); one worker takes one to two times as long as IQ-TREE's `-fast`, which ends below on all twelve.
 impl Default for Options {
     fn default() -> Options {
         Options {

@@ -109,6 +109,22 @@ fn figures_go_into_a_folder_that_is_there() {
     }
 }
 
+/// What a task works on takes longer to be had and given back than the task itself.
+#[test]
+fn tasks_are_as_long_as_is_asked_whatever_they_work_on() {
+    let asked =
+        ["--tasks", "2", "--length", "20 ms", "--slice", "5 ms", "--policy", "fifo", "--footprint", "64 MiB", "--json"];
+    let value = object(&ran(&asked));
+    for task in value["policies"][0]["tasks"].as_array().unwrap() {
+        // By a factor that no machine's noise makes.
+        assert!(task["processor_seconds"].as_f64().unwrap() > 2e-3, "{value}");
+    }
+    let output =
+        ran(&["--tasks", "2", "--length", "1 ms", "--slice", "100 us", "--work", "sgemm", "--footprint", "64 MiB"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && said.contains("ask for longer tasks"), "{output:?}");
+}
+
 /// The programs of a bench that are there by now.
 #[cfg(target_os = "linux")]
 fn members(bench: u32) -> Vec<i32> {

@@ -72,25 +72,30 @@ impl Asked {
         mut plan: impl FnMut(&mut Planner<'_>) -> Result<Arc<Plan>, PlanError>,
     ) -> Result<Arc<Plan>, Error> {
         let mut plan = |planner: &mut Planner<'_>| plan(planner).map_err(|error| told_of(&job.app, error));
-        let mut weighed = true;
-        // With less room for blocks there may be so many more calls that only shorter lists are left.
-        match self.found(job, &mut plan, &mut weighed) {
-            Err(_) if !weighed => self.found(job, &mut plan, &mut weighed),
-            found => found,
+        if self.options.simulated {
+            return Ok(plan(&mut Planner::new(&self.machine, self.mapping.clone(), self.options.clone()))?);
+        }
+        let mut aside = None;
+        let shorter = self.found(job, &mut plan, None, &mut aside);
+        // Shorter lists, or room that is set aside for longer ones: whichever takes less time.
+        let is_slower = |aside: &Aside| shorter.as_ref().map_or(true, |plan| plan.seconds > aside.seconds);
+        let Some(aside) = aside.filter(is_slower) else { return shorter };
+        match (self.found(job, &mut plan, Some(aside), &mut None), shorter) {
+            (Ok(beside), Ok(shorter)) if beside.seconds >= shorter.seconds => Ok(shorter),
+            (Ok(beside), _) => Ok(beside),
+            (Err(_), shorter) => shorter,
         }
     }
 
-    /// The same; where it `weighs` shorter lists against room that is set aside for long ones, that has not led to such room, or it
-    /// weighs no longer.
+    /// With lists that are short enough for the plan to need no room of its own, if that can be, or with room set aside for it from
+    /// the `start`; what else would have fitted so is left in `aside`.
     fn found(
         &self,
         job: &Job,
         plan: &mut impl FnMut(&mut Planner<'_>) -> Result<Arc<Plan>, PlanError>,
-        weighs: &mut bool,
+        start: Option<Aside>,
+        aside: &mut Option<Aside>,
     ) -> Result<Arc<Plan>, Error> {
-        if self.options.simulated {
-            return Ok(plan(&mut Planner::new(&self.machine, self.mapping.clone(), self.options.clone()))?);
-        }
         let main = main_memory(&self.machine);
         let (name, capacity_bytes) = (main.name.clone(), main.capacity_bytes);
         check_kept(&job.app, &job.kept(), job.kept_bytes(), 0, main)?;
@@ -99,13 +104,13 @@ impl Asked {
         let (mut machine, mut options) = (self.machine.clone(), self.options.clone());
         // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
         let (mut of_plan, mut beside, mut shorter) = (0_u64, 0_u64, 0);
-        // The best of what would fit with that set aside, and what fits as it is but takes longer.
-        let (mut aside, mut fitting): (Option<Aside>, Option<Arc<Plan>>) = (None, None);
+        if let Some(Aside { listed_max, bytes, .. }) = start {
+            (options.listed_max, of_plan, shorter) = (listed_max, bytes, u32::MAX);
+            options.calls_max = self.options.calls_max.min(calls_beside(of_plan, job.kept_bytes()));
+            machine = machine.with_capacity(&name, capacity_bytes - of_plan)?;
+        }
         for _ in 0..PLANNED_AGAIN_MAX {
             let planned = plan(&mut Planner::new(&machine, self.mapping.clone(), options.clone()));
-            if let (Err(_), Some(fitting)) = (&planned, &fitting) {
-                return Ok(fitting.clone());
-            }
             let planned = match planned {
                 Err(PlanError::TooManyCalls { .. }) if of_plan > 0 && of_plan < capacity_bytes / PLAN_SHARE => {
                     of_plan = (2 * of_plan).min(capacity_bytes / PLAN_SHARE);
@@ -139,22 +144,16 @@ impl Asked {
             if let Some(plan) = planned {
                 let keeps = Keeps::of(&self.machine, &plan, job, self.options.disk_buffer_bytes, self.part)?;
                 // Of a run of which nothing is left but names, nothing is kept.
-                let fits = keeps.bytes() <= capacity_bytes || plan.calls.is_empty();
-                if let Some(fitting) = fitting.take() {
-                    return Ok(if fits && plan.seconds < fitting.seconds { plan } else { fitting });
-                }
-                if fits && aside.as_ref().is_none_or(|aside| plan.seconds <= aside.seconds) {
+                if keeps.bytes() <= capacity_bytes || plan.calls.is_empty() {
                     return Ok(plan);
                 }
-                // Lists are made shorter as long as that costs less time than the room which is set aside for them.
-                let found = Aside::of(&plan, &keeps, options.listed_max, capacity_bytes).filter(|_| *weighs && !fits);
-                let gains = match (&found, &aside) {
-                    (Some(found), Some(aside)) => found.seconds < aside.seconds,
-                    _ => !fits,
-                };
+                let found = Aside::of(&plan, &keeps, options.listed_max, capacity_bytes);
+                let is_best = |found: &Aside| aside.as_ref().is_none_or(|best| found.seconds < best.seconds);
+                if let Some(found) = found.filter(is_best) {
+                    *aside = Some(found);
+                }
                 let may_be_shorter = shorter < if plan.is_in_parts() { u32::MAX } else { SHORTER_MAX };
-                if gains && keeps.own > 0 && options.listed_max > LISTED_MIN && may_be_shorter {
-                    aside = found.or(aside);
+                if keeps.own > 0 && options.listed_max > LISTED_MIN && may_be_shorter {
                     // A list that is shorter than it may be stays as it is until it may not. Parts are no list.
                     let calls = if plan.is_in_parts() { u64::MAX } else { plan.calls.len() as u64 };
                     let listed = options.listed_max.min(calls);
@@ -163,13 +162,6 @@ impl Asked {
                     let fitting = calls_beside(0, keeps.memories.local.saturating_add(job.kept_bytes()));
                     let by_calls = listed.saturating_mul(fitting) / own_calls.max(1);
                     (options.listed_max, shorter) = (by_calls.min(listed / 2).max(LISTED_MIN), shorter + 1);
-                    continue;
-                }
-                if let Some(Aside { listed_max, bytes, .. }) = aside.take().filter(|_| !gains) {
-                    (options.listed_max, of_plan, shorter, *weighs) = (listed_max, bytes, u32::MAX, false);
-                    options.calls_max = self.options.calls_max.min(calls_beside(of_plan, job.kept_bytes()));
-                    machine = machine.with_capacity(&name, capacity_bytes - of_plan)?;
-                    fitting = fits.then_some(plan);
                     continue;
                 }
                 // So much is set aside, and no more may be used.
@@ -204,7 +196,7 @@ impl Asked {
 
 /// A plan that would fit with blocks that are smaller by what it takes itself.
 struct Aside {
-    /// How long it would take then, at most: in blocks of so much less room.
+    /// About how long it would take then: longer as blocks have less room.
     seconds: f64,
     /// How long its lists may be.
     listed_max: u64,

@@ -174,9 +174,9 @@ pub(crate) fn by_formula(
     for movable in [Movable::Aligned, Movable::Skewed, Movable::No] {
         let mut looked: Vec<Looked> = looked.extract_if(.., |found| found.movable == movable).collect();
         if movable == Movable::No {
-            // So that this is soon told.
+            // So that this is soon told. What is no part may be a list that obeys them.
             looked.sort_by_key(|found| found.calls);
-            if let Some(first) = looked.first().filter(|first| first.calls > listed) {
+            if let Some(first) = looked.first().filter(|first| first.calls > listed || facts.is_part) {
                 return Err(Unfit::Unmovable(Box::new(candidate(&first.loops))));
             }
             let mut candidates = looked.iter().map(|found| candidate(&found.loops)).filter(fits);

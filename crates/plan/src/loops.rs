@@ -47,14 +47,14 @@ pub(crate) fn outer(task: &TaskRef, shape: &CallShape, loops: &Tunables, listed:
     let axes = task.tunables(shape);
     let is_folded = |(name, ..): &(&'static str, u64, u64)| folded.iter().any(|&axis| axes[axis].name == *name);
     let chain = loops.iter().filter(|found| is_folded(found)).fold(1u64, |all, found| all.saturating_mul(found.2));
-    let chains = (all / chain).min(CHAINS_EACH.saturating_mul(children));
+    let chains = (all / chain).min(CHAINS_EACH.saturating_mul(children)).max(1);
+    let longest = (most / chains).max(1);
     if children > 1
-        && chain > (most / chains.max(1)).max(1)
+        && chain > longest
         && let Some(at) = loops.iter().position(is_folded)
     {
         let (name, length, count) = loops[at];
-        let pieces = chain.div_ceil((most / chains.max(1)).max(1));
-        let turns = count.div_ceil(pieces);
+        let turns = count.div_ceil(chain.div_ceil(longest));
         loops[at].2 = turns;
         loops.insert(0, (name, length.saturating_mul(turns), count.div_ceil(turns)));
     }

@@ -199,7 +199,8 @@ impl Planner<'_> {
                 planned = self.call(facts.number, &task, shape, 0);
             }
             // Where its blocks must be smaller than the formula says, there may be so many that it is in parts itself.
-            if let Err(PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. }) = &planned
+            if let Err(PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. } | PlanError::Unmovable { .. }) =
+                &planned
                 && self.hints.remove(&key).is_some()
             {
                 planned = self.call(facts.number, &task, shape, 0);

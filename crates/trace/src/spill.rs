@@ -66,7 +66,6 @@ pub struct Spill {
     holder: Mutex<Holder>,
     /// Names of tasks, by number.
     tasks: Mutex<Vec<String>>,
-    /// How the operating system is observed, if it is.
     /// Once the run is over: how it ended, with what was done after it.
     end: Mutex<Option<End>>,
     /// What other processes have recorded of the same run.

@@ -87,11 +87,20 @@ pub(super) fn loops(bench: &Bench<'_>) -> Result<Page, Failure> {
     }
     rounds::status("");
     let saving = load.saving()?;
-    let mut text = text(&load, &all, saving);
-    let mut value = object(&load, &all, saving);
+    page(bench, text(&load, &all, saving), object(&load, &all, saving), "loops.svg", || drawn(&load, &all))
+}
+
+/// Text and JSON, with the figure of that name if figures are asked for.
+fn page(
+    bench: &Bench<'_>,
+    mut text: String,
+    mut value: Value,
+    name: &str,
+    drawn: impl Fn() -> String,
+) -> Result<Page, Failure> {
     if let Some(folder) = &bench.args.figures {
-        let path = folder.join("loops.svg");
-        write_whole(&path, &drawn(&load, &all))?;
+        let path = folder.join(name);
+        write_whole(&path, &drawn())?;
         let _ = writeln!(text, "\nfigure: {}", path.display());
         value["figures"] = json!([path.display().to_string()]);
     }
@@ -206,14 +215,9 @@ fn object(load: &Load<'_>, all: &[Measured], saving: f64) -> Value {
             "tasks": (1..).zip(last).map(task).collect::<Vec<_>>(),
         })
     };
-    json!({
-        "tasks": load.tasks,
-        "workers": load.workers,
-        "length_seconds": load.length.as_secs_f64(),
-        "slice_seconds": load.slice.as_secs_f64(),
-        "footprint_bytes": load.footprint,
-        "ideal_wait_seconds": load.ideal_wait(),
-        "saving_seconds": saving,
-        "policies": all.iter().map(policy).collect::<Vec<_>>(),
-    })
+    let mut object = load.object();
+    object["ideal_wait_seconds"] = json!(load.ideal_wait());
+    object["saving_seconds"] = json!(saving);
+    object["policies"] = json!(all.iter().map(policy).collect::<Vec<_>>());
+    object
 }

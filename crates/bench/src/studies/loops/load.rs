@@ -9,6 +9,7 @@ use multigrain::rooms::team::contexts::{Contexts, Did, Sharing, Turn, look, run}
 use multigrain_console::Failure;
 use multigrain_sgemm::kernel;
 use multigrain_simd::Isa;
+use serde_json::{Value, json};
 use std::collections::TryReserveError;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -155,6 +156,17 @@ impl<'a> Load<'a> {
         Ok(load)
     }
 
+    /// What was asked for, for programs.
+    pub(super) fn object(&self) -> Value {
+        json!({
+            "tasks": self.tasks,
+            "workers": self.workers,
+            "length_seconds": self.length.as_secs_f64(),
+            "slice_seconds": self.slice.as_secs_f64(),
+            "footprint_bytes": self.footprint,
+        })
+    }
+
     /// In a line, for people.
     pub(super) fn title(&self) -> String {
         let (length, slice) = (time(self.length.as_secs_f64()), time(self.slice.as_secs_f64()));
@@ -174,18 +186,27 @@ impl<'a> Load<'a> {
         let alone = Load { tasks: 1, workers: 1, abort: self.abort, ..*self };
         let enough = self.length.as_secs_f64().min(0.05);
         for _ in 0..40 {
-            let done = Load { chunks, ..alone }.turn(Policy(Sharing::Fifo))?;
-            if done.wall < enough {
+            // The whole turn also takes what the task works on and gives it back.
+            let ran = Load { chunks, ..alone }.turn(Policy(Sharing::Fifo))?.tasks[0].ran;
+            if ran < enough {
                 chunks = chunks.saturating_mul(2);
                 continue;
             }
-            quickest = quickest.min(done.tasks[0].ran / chunks as f64);
-            if done.wall > 4.0 * enough {
+            quickest = quickest.min(ran / chunks as f64);
+            if ran > 4.0 * enough {
                 break;
             }
             chunks += chunks / 8;
         }
-        Ok(((self.length.as_secs_f64() / quickest) as u64).max(1))
+        let length = self.length.as_secs_f64();
+        if quickest > length {
+            let [least, length] = [quickest, length].map(time);
+            return Err(Failure::Request(format!(
+                "one piece of work on {} takes {least}, and a task {length}; ask for longer tasks (--length) or a smaller --footprint",
+                readable_bytes(self.footprint)
+            )));
+        }
+        Ok((length / quickest) as u64)
     }
 
     /// All tasks once, under a policy.

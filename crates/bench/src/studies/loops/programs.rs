@@ -1,13 +1,14 @@
 //! Several programs at once, each a process that talks as peers do (`bench/README.md`): it says that it is ready, and what came of each turn.
 
 use super::load::{Done, Load, time};
+use super::page;
 use crate::entry::{Page, told};
 use crate::figures::lanes::{self, Group};
 use crate::harness::driver::Driver;
 use crate::harness::how::Policy;
 use crate::harness::row::median;
 use crate::harness::{Bench, rounds};
-use multigrain_console::{Failure, print, table, write_whole};
+use multigrain_console::{Failure, print, table};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,15 +104,8 @@ pub(super) fn programs(bench: &Bench<'_>, load: &Load<'_>, policies: &[Policy]) 
         all.push((policy, under(bench, load, policy)?));
     }
     rounds::status("");
-    let mut text = text(bench, load, &all);
-    let mut value = object(bench, load, &all);
-    if let Some(folder) = &bench.args.figures {
-        let path = folder.join("loops-programs.svg");
-        write_whole(&path, &drawn(load, &all))?;
-        let _ = writeln!(text, "\nfigure: {}", path.display());
-        value["figures"] = json!([path.display().to_string()]);
-    }
-    let page = (text, json!({ "loops": value }));
+    let (text, value) = (text(bench, load, &all), object(bench, load, &all));
+    let page = page(bench, text, value, "loops-programs.svg", || drawn(load, &all))?;
     match all.iter().flat_map(|(_, programs)| programs).filter(|program| program.turns.is_err()).count() {
         0 => Ok(page),
         lost => {
@@ -269,13 +263,8 @@ fn object(bench: &Bench<'_>, load: &Load<'_>, all: &[(Policy, Vec<Program>)]) ->
             json!({ "policy": policy.name(), "programs": programs.iter().map(program).collect::<Vec<_>>() })
         })
         .collect();
-    json!({
-        "tasks": load.tasks,
-        "workers": load.workers,
-        "length_seconds": load.length.as_secs_f64(),
-        "slice_seconds": load.slice.as_secs_f64(),
-        "footprint_bytes": load.footprint,
-        "alone_seconds": alone(load),
-        "policies": policies,
-    })
+    let mut object = load.object();
+    object["alone_seconds"] = json!(alone(load));
+    object["policies"] = json!(policies);
+    object
 }
