@@ -242,6 +242,34 @@ fn many_steps_are_planned_with_little() {
     }
 }
 
+/// No block of all steps fits then, and a list of all their calls would be long.
+#[test]
+fn particles_that_outgrow_local_stores_are_planned_stage_by_stage() {
+    fn listed<'a>(plan: &'a Plan, seen: &mut Vec<&'a Plan>) {
+        if seen.iter().any(|other| std::ptr::eq(*other, plan)) {
+            return;
+        }
+        seen.push(plan);
+        for class in &plan.classes {
+            if let Body::Inner(inner) = &class.body {
+                listed(inner, seen);
+            }
+        }
+    }
+    let runtime = runtime_on(machine("ps3", Path::new(".")), None, 2, None);
+    let calls = |steps| {
+        let app =
+            Args { n: Some(200_000), steps, snapshots: Some(steps), ..Args::default() }.prepare(&runtime).unwrap();
+        let planned = runtime.plan(&app.job).unwrap();
+        let mut plans = Vec::new();
+        listed(&planned.plan, &mut plans);
+        plans.iter().map(|plan| plan.calls.len()).sum::<usize>()
+    };
+    let (few, many) = (calls(64), calls(1024));
+    // Each call of eight steps is one more part, with all that is in the plan of one.
+    assert!(many - few <= 1024 / 8 + 1024 / 16, "{few} calls, {many}");
+}
+
 #[test]
 fn long_steps_go_on_from_every_snapshot() {
     let loads = |particles, every| {

@@ -4,6 +4,7 @@
 //! edges). Out comes a [`Plan`]: data that can be printed, checked, costed, run and simulated. The passes are pure
 //! functions; nothing here touches a file, a thread or a clock.
 
+mod apart;
 mod arena;
 mod barriers;
 mod broadcasts;

@@ -14,7 +14,7 @@
 
 use crate::error::PlanError;
 use crate::facts::EdgeFacts;
-use crate::loops::{Hint, clipped, outer, turns};
+use crate::loops::{Hint, PART_LISTED_MIN, clipped, outer, turns};
 use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall};
 use crate::planner::{Planner, Report, in_blocks, sources, undivided};
 use crate::scope::{Key, Lying, Scope, Split, identity, split};
@@ -70,9 +70,13 @@ impl Planner<'_> {
         Ok(found)
     }
 
-    /// Each of several calls as a part; if that `repeats`, only where there are more of them than shapes. `None` where that
-    /// cannot be, or some call does not fit by itself.
-    pub(crate) fn of_calls(&mut self, facts: &EdgeFacts<'_>, scope: &Scope, repeats: bool) -> Option<Arc<Plan>> {
+    /// Each of several calls as a part. Where they could also be `listed`, as so many calls, only if that is a long list, of more
+    /// calls than there are shapes. `None` where that cannot be, or some call does not fit by itself.
+    pub(crate) fn of_calls(&mut self, facts: &EdgeFacts<'_>, scope: &Scope, listed: Option<u64>) -> Option<Arc<Plan>> {
+        let is_long = |listed| listed > facts.listed_max && listed / scope.calls.len() as u64 >= PART_LISTED_MIN;
+        if !listed.is_none_or(is_long) {
+            return None;
+        }
         let (mut ways, mut report) = (Ways::default(), Report::default());
         let mut seen: FxHashSet<Key> = FxHashSet::default();
         take_apart(scope, |task, shape| {
@@ -90,7 +94,7 @@ impl Planner<'_> {
         })
         .ok()?;
         let is_one_each = parts.calls.len() == scope.calls.len() && parts.arrays.len() == scope.arrays.len();
-        if !is_one_each || (repeats && parts.classes.len() * 2 > parts.calls.len()) {
+        if !is_one_each || (listed.is_some() && parts.classes.len() * 2 > parts.calls.len()) {
             return None;
         }
         let sources = if facts.number == 0 { sources(scope, &blocks) } else { Arc::default() };

@@ -5,14 +5,13 @@ use crate::edge::{Draft, Overflow, draft};
 use crate::error::{Enough, PlanError};
 use crate::estimate::Kept;
 use crate::facts::{EdgeFacts, TaskRef, facts as edge_facts};
-use crate::loops::{Hint, PART_LISTED_MIN, turns};
+use crate::loops::{Hint, turns};
 use crate::mapping::Mapping;
 use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall, Traffic};
 use crate::remaining::Left;
 use crate::rooms::kept;
 use crate::scope::{Key, Lying, Scope, Split, identity, split};
 use crate::search::{choose, like, too_many};
-use crate::stages::take_apart;
 use crate::staging::DoesNotFit;
 use crate::steps::{count, together};
 use crate::ways::Ways;
@@ -273,7 +272,7 @@ impl<'m> Planner<'m> {
                 // By itself a call may fit: without what others need, and in smaller blocks.
                 Err(refused) => {
                     let apart = left.is_none() && scope.calls.len() > 1;
-                    return apart.then(|| self.of_calls(asked, scope, false)).flatten().ok_or(refused.error);
+                    return apart.then(|| self.of_calls(asked, scope, None)).flatten().ok_or(refused.error);
                 }
             }
         }
@@ -308,17 +307,14 @@ impl<'m> Planner<'m> {
                 (scope, scope)
             }
             None => {
-                let mut known: FxHashMap<Key, Option<String>> = FxHashMap::default();
-                let taken = take_apart(scope, |task, shape| {
-                    let key = (identity(task), shape.clone());
-                    if let Some(why) = known.get(&key) {
-                        return Ok(why.clone());
-                    }
-                    let why = reason(self, facts, task, shape)?;
-                    ways.note_apart(task.name(), why.is_some());
-                    known.insert(key, why.clone());
-                    Ok::<_, PlanError>(why)
-                })?;
+                let mut reasons = Default::default();
+                // Before there is a list of all that repeated calls are taken apart into.
+                if let Some(listed) = self.turns_apart(facts, scope, &mut reasons, &mut ways)?
+                    && let Some(plan) = self.of_calls(facts, scope, Some(listed))
+                {
+                    return Ok(plan);
+                }
+                let taken = self.taken_apart(facts, scope, &mut reasons, &mut ways)?;
                 (apart, stage_reports) = taken.map_or((None, Vec::new()), |(scope, reports)| (Some(scope), reports));
                 let calls = scope;
                 let single = apart.as_ref().unwrap_or(scope);
@@ -341,11 +337,7 @@ impl<'m> Planner<'m> {
                         planned => return Ok(planned?),
                     }
                 }
-                if turns.all > facts.listed_max
-                    && !*blocked
-                    && turns.all / calls.calls.len() as u64 >= PART_LISTED_MIN
-                    && let Some(plan) = self.of_calls(facts, calls, true)
-                {
+                if !*blocked && let Some(plan) = self.of_calls(facts, calls, Some(turns.all)) {
                     return Ok(plan);
                 }
                 (parts, blocks) = in_blocks(scope, |task, shape| self.tunables(facts, task, shape))?;
@@ -378,6 +370,15 @@ impl<'m> Planner<'m> {
                 return self.left_in_parts(facts, left).map_err(|_| refused);
             }
         };
+        if !stage_reports.is_empty()
+            && let Ok((like, of_like)) = self.in_like_blocks(facts, scope)
+            && of_like != blocks
+            && like.calls.len() as u64 <= facts.listed_max.max(parts.calls.len() as u64)
+            && let Ok(all) = drafted(&like, None)
+            && all.price() < draft.price()
+        {
+            (parts, blocks, draft) = (like, of_like, all);
+        }
         if left.is_none()
             && self.may_keep_all(facts, single)
             && let Ok((whole, of_whole)) = in_blocks(single, |task, shape| Ok(undivided(task, shape)))
@@ -635,36 +636,6 @@ impl<'m> Planner<'m> {
     pub(crate) fn no_edge(&self) -> PlanError {
         let machine = self.machine.name.clone();
         PlanError::OneMemory { machine, memory: self.machine.memory(self.machine.root()).name.clone() }
-    }
-}
-
-/// Why a call has to be taken apart on an edge, if it has to be.
-pub(crate) fn reason(
-    planner: &mut Planner<'_>,
-    facts: &EdgeFacts<'_>,
-    task: &Arc<dyn multigrain_program::DynTask>,
-    shape: &CallShape,
-) -> Result<Option<String>, PlanError> {
-    let child = planner.memory_name(facts.child);
-    match planner.tunables(facts, task, shape) {
-        Ok(tunables) => {
-            if turns(task, shape, &tunables) > facts.listed_max {
-                return Ok(None);
-            }
-            let calls = task.split(shape, &tunables)?.len();
-            let idle = calls < facts.children;
-            Ok(idle
-                .then(|| format!("its {calls} blocks would leave some of {} x {child} without work", facts.children)))
-        }
-        Err(PlanError::DoesNotFit { tile, need, capacity, .. }) => {
-            let bytes: u64 =
-                task.params().iter().zip(&shape.shapes).map(|(p, s)| s.elements() * p.element.size_bytes()).sum();
-            Ok(Some(format!(
-                "of its {} the smallest block ({tile}) takes {need}, {child} holds {capacity}",
-                readable_bytes(bytes)
-            )))
-        }
-        Err(error) => Err(error),
     }
 }
 

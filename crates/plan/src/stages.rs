@@ -63,7 +63,11 @@ fn one<E: From<SplitError>>(
         return Ok(());
     };
     let names: Vec<&str> = stages.iter().map(|s| s.callee(task).name()).collect();
-    let summary = format!("{} is taken apart into {}: {why}", task.name(), names.join(", then "));
+    // Steps of the same stages are told once.
+    let is_period = |period: &usize| names.chunks(*period).all(|chunk| *chunk == names[..*period]);
+    let period = (1..names.len()).find(is_period).unwrap_or(names.len());
+    let times = if period < names.len() { format!(", {} times", names.len() / period) } else { String::new() };
+    let summary = format!("{} is taken apart into {}{times}: {why}", task.name(), names[..period].join(", then "));
     let report = PassReport { pass: "stages", summary };
     if !reports.contains(&report) {
         reports.push(report);
