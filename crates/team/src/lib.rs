@@ -23,6 +23,7 @@
 //! ```
 
 mod abort;
+mod arbiter;
 mod bind;
 mod chains;
 pub mod collective;
@@ -44,6 +45,7 @@ mod sync;
 mod team;
 
 pub use abort::{Abort, Aborted};
+pub use arbiter::unshared;
 pub use chains::ChainQueue;
 pub use pad::Padded;
 pub use panic::{WorkerPanic, panic_message};
