@@ -23,6 +23,8 @@ pub use convert::TreeError;
 pub use newick::{Newick, NewickError, NewickNode};
 pub use splits::Splits;
 
+use std::collections::VecDeque;
+
 /// One end of a branch. Of a tree with n taxa, tip t has half-edge t, and inner node i (from 0) has n + 3 i and the two
 /// that follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -260,6 +262,23 @@ impl Tree {
             stack.push(self.next(h));
         }
         reached == self.back.len()
+    }
+
+    /// The half-edges of the inner nodes around the branch of `center`, as far as so many branches away.
+    pub fn within(&self, center: HalfEdge, radius: usize) -> Vec<HalfEdge> {
+        let mut found = Vec::new();
+        // (half-edge that looks back, distance)
+        let mut todo = VecDeque::from([(center, 0), (self.back(center), 0)]);
+        while let Some((half, distance)) = todo.pop_front() {
+            if !self.is_tip(half) && distance < radius {
+                found.push(half);
+                for side in self.others(half) {
+                    found.push(side);
+                    todo.push_back((self.back(side), distance + 1));
+                }
+            }
+        }
+        found
     }
 
     /// An inner branch and its four neighbours, those at its own end first.

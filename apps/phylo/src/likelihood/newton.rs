@@ -39,6 +39,8 @@ struct Bracket {
     done: bool,
     /// A step was long: it may have gone over a valley.
     leapt: bool,
+    /// Where it goes on if the likelihood rises from the shortest length, at which it is.
+    then: Option<f64>,
 }
 
 impl Bracket {
@@ -49,11 +51,22 @@ impl Bracket {
             high: MAX_LENGTH,
             done: false,
             leapt: false,
+            then: None,
         }
+    }
+
+    /// That is over where the likelihood does not rise from the shortest length.
+    fn rising(start: f64) -> Bracket {
+        let bracket = Bracket::new(start);
+        Bracket { at: MIN_LENGTH, then: Some(bracket.at), ..bracket }
     }
 
     /// Moves on, given the derivatives at `at`.
     fn step(&mut self, first: f64, second: f64, gain: f64) {
+        if let Some(then) = self.then.take() {
+            (self.at, self.done) = if first > 0.0 { (then, false) } else { (MIN_LENGTH, true) };
+            return;
+        }
         if first > 0.0 {
             self.low = self.at;
         } else {
@@ -89,19 +102,29 @@ impl Likelihood<'_> {
         self.push_focus(half);
         let branch = (self.source(half), self.source(self.tree.back(half)));
         let mut lengths = [self.tree.lengths(half).to_vec()];
-        self.newton(&[branch], &mut lengths, precision);
+        self.newton(&[branch], &mut lengths, 1, precision);
         self.release_ends(half);
         self.set_focus_lengths(&lengths[0]);
     }
 
     /// Optimises the lengths of some branches, each given by the vectors at its ends and independent of the others. What
-    /// the batch holds already is executed first, together with their tables.
-    pub(crate) fn newton(&mut self, branches: &[(Source, Source)], lengths: &mut [Vec<f64>], precision: Precision) {
+    /// the batch holds already is executed first, together with their tables. From the branch `rising` on, they get the shortest
+    /// length where the likelihood does not rise from it.
+    pub(crate) fn newton(
+        &mut self,
+        branches: &[(Source, Source)],
+        lengths: &mut [Vec<f64>],
+        rising: usize,
+        precision: Precision,
+    ) {
         for (table, &(a, b)) in branches.iter().enumerate() {
             self.push(Step::Table { a, b, table: table as u32 });
         }
-        let mut brackets: Vec<Vec<Bracket>> =
-            lengths.iter().map(|of_sets| of_sets.iter().map(|&l| Bracket::new(l)).collect()).collect();
+        let begun = |(branch, of_sets): (usize, &Vec<f64>)| {
+            let begin = if branch < rising { Bracket::new } else { Bracket::rising };
+            of_sets.iter().map(|&length| begin(length)).collect()
+        };
+        let mut brackets: Vec<Vec<Bracket>> = lengths.iter().enumerate().map(begun).collect();
         for step in 0..precision.steps {
             if step > 0 {
                 self.begin();
@@ -192,5 +215,35 @@ impl Likelihood<'_> {
             }
         }
         order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where a log-likelihood of these derivatives, as functions of the length, is largest, and after how many looks.
+    fn found(mut bracket: Bracket, derivatives: impl Fn(f64) -> [f64; 2]) -> (f64, usize) {
+        let mut looks = 0;
+        while !bracket.done && looks < 100 {
+            let [first, second] = derivatives(bracket.at);
+            bracket.step(first, second, 1e-9);
+            looks += 1;
+        }
+        (bracket.at, looks)
+    }
+
+    #[test]
+    fn a_branch_that_falls_from_no_length_is_looked_at_once() {
+        // 3 ln(t + 0.01) - 10 t has its maximum at 0.29, 3 ln(t + 0.5) - 10 t falls from 0 on.
+        let of = |shift: f64| move |t: f64| [3.0 / (t + shift) - 10.0, -3.0 / (t + shift).powi(2)];
+        for start in [1e-6, 0.05, 0.29, 1.0, 20.0] {
+            for begin in [Bracket::new, Bracket::rising] {
+                let (at, _) = found(begin(start), of(0.01));
+                assert!((at - 0.29).abs() < 1e-4, "{at} from {start}");
+            }
+            assert_eq!(found(Bracket::rising(start), of(0.5)), (MIN_LENGTH, 1));
+            assert!(found(Bracket::new(start), of(0.5)).0 < 1e-5);
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! to optimise all lengths.
 
 use crate::kernel::{Source, Step};
-use crate::likelihood::{Likelihood, Precision};
+use crate::likelihood::{Likelihood, MIN_LENGTH, Precision};
 use crate::tree::HalfEdge;
 
 /// An exchange takes so many slots beside those of inner nodes.
@@ -13,6 +13,8 @@ pub(crate) const EXCHANGED: usize = 4;
 pub(crate) const TABLES: usize = 3;
 /// An exchange must gain this log-likelihood.
 const GAIN: f64 = 1e-3;
+/// In the next round it is looked so far around it, in branches.
+const NEAR: usize = 2;
 /// At most so many rounds.
 const ROUNDS: usize = 30;
 
@@ -27,26 +29,32 @@ impl Likelihood<'_> {
         let mut now = self.log_likelihood();
         let constraint = self.constraint();
         let mut bounds = constraint.as_ref().map(|constraint| constraint.bounds(self.tree()));
+        // In the first round anywhere; then where something was exchanged, for elsewhere the tree is as it was.
+        let mut is_near = vec![true; self.tree().halves()];
         for _ in 0..ROUNDS {
-            let mut exchanged = 0;
+            let mut exchanged = Vec::new();
             let mut order = self.depth_first(self.focus());
-            order.retain(|&half| is_wanted(half) || is_wanted(self.tree().back(half)));
+            let is_open = |half: HalfEdge| is_near[half.index()] && is_wanted(half);
+            order.retain(|&half| is_open(half) || is_open(self.tree().back(half)));
             for half in order {
                 let tree = self.tree();
                 let is_outer = tree.is_tip(half) || tree.is_tip(tree.back(half));
                 if is_outer || bounds.as_ref().is_some_and(|bounds| bounds.is_needed(tree, half)) {
                     self.optimize_branch(half, Precision::COARSE);
                 } else if self.exchange(half) {
-                    exchanged += 1;
+                    exchanged.push(half);
                     bounds.iter_mut().for_each(|bounds| bounds.exchanged(self.tree(), half));
                 }
             }
             let next = self.log_likelihood();
             let gained = next - now;
             now = next;
-            if exchanged == 0 || gained < gain {
+            if exchanged.is_empty() || gained < gain {
                 break;
             }
+            is_near.fill(false);
+            let near = exchanged.into_iter().flat_map(|half| self.tree().within(half, NEAR));
+            near.for_each(|half| is_near[half.index()] = true);
         }
         now
     }
@@ -71,12 +79,16 @@ impl Likelihood<'_> {
             ends.push((Source::Slot(slot - 2), Source::Slot(slot - 1)));
         }
         let mut lengths = vec![self.tree().lengths(half).to_vec(); 3];
-        self.newton(&ends, &mut lengths, Precision::COARSE);
+        // At no length the three trees are one. One from whose likelihood there it falls can be no better than the first.
+        self.newton(&ends, &mut lengths, 1, Precision::COARSE);
         sides.into_iter().for_each(|side| self.release(self.tree().back(side)));
         self.release_ends(half);
-        let values = self.at_lengths(lengths.iter().map(Vec::as_slice));
-        let other = if values[2] > values[1] { 2 } else { 1 };
-        let best = if values[other] > values[0] + GAIN { other } else { 0 };
+        let mut best = 0;
+        if lengths[1..].iter().flatten().any(|&length| length > MIN_LENGTH) {
+            let values = self.at_lengths(lengths.iter().map(Vec::as_slice));
+            let other = if values[2] > values[1] { 2 } else { 1 };
+            best = if values[other] > values[0] + GAIN { other } else { 0 };
+        }
         if best > 0 {
             self.exchange_sides(near[1], far[best - 1]);
         }

@@ -126,7 +126,7 @@ impl Likelihood<'_> {
                     branches.push((Source::Slot(center), ends[which]));
                 }
                 let mut optimised: Vec<Vec<f64>> = lengths.iter().map(|l| l[which].clone()).collect();
-                self.newton(&branches, &mut optimised, precision);
+                self.newton(&branches, &mut optimised, branches.len(), precision);
                 lengths.iter_mut().zip(optimised).for_each(|(lengths, new)| lengths[which] = new);
             }
         }

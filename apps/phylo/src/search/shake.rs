@@ -53,9 +53,9 @@ impl Search<'_> {
             self.state.shakes += 1;
             let mut tree = best.clone();
             let center = random_half(&tree, &mut random);
-            let place = around(&tree, center, LOCAL_RADIUS);
+            let place = tree.within(center, LOCAL_RADIUS);
             let mut is_near = vec![false; tree.halves()];
-            around(&tree, center, LOCAL_RADIUS + MARGIN).into_iter().for_each(|half| is_near[half.index()] = true);
+            tree.within(center, LOCAL_RADIUS + MARGIN).into_iter().for_each(|half| is_near[half.index()] = true);
             for _ in 0..LOCAL_MOVES {
                 let root = place[random.below(place.len() as u64) as usize];
                 random_move(&mut tree, root, &mut random, self.options.constraint.as_deref());
@@ -113,23 +113,6 @@ pub(crate) fn random_step(tree: &mut Tree, random: &mut Random, constraint: Opti
     random_move(tree, root, random, constraint);
 }
 
-/// The half-edges of the inner nodes around the branch of `center`.
-fn around(tree: &Tree, center: HalfEdge, radius: usize) -> Vec<HalfEdge> {
-    let mut found = Vec::new();
-    // (half-edge that looks back, distance)
-    let mut todo = std::collections::VecDeque::from([(center, 0), (tree.back(center), 0)]);
-    while let Some((half, distance)) = todo.pop_front() {
-        if !tree.is_tip(half) && distance < radius {
-            found.push(half);
-            for side in tree.others(half) {
-                found.push(side);
-                todo.push_back((tree.back(side), distance + 1));
-            }
-        }
-    }
-    found
-}
-
 /// Moves the subtree at `root`'s branch to a random place near it.
 fn random_move(tree: &mut Tree, root: HalfEdge, random: &mut Random, constraint: Option<&Constraint>) {
     let bounds = constraint.map(|constraint| constraint.bounds(tree));
@@ -161,7 +144,7 @@ mod tests {
             let mut tree = crate::tree::tests::grown(&choices);
             let mut random = Random::new(seed, Purpose::Search, 0);
             for _ in 0..20 {
-                let place = around(&tree, random_half(&tree, &mut random), LOCAL_RADIUS);
+                let place = tree.within(random_half(&tree, &mut random), LOCAL_RADIUS);
                 random_move(&mut tree, place[random.below(place.len() as u64) as usize], &mut random, None);
                 prop_assert!(tree.is_valid());
             }
