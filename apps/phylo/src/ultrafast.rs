@@ -30,12 +30,11 @@ use std::collections::{BTreeMap, HashMap};
 pub const TIE: f32 = 0.5;
 /// Chains, whatever the number of workers is.
 pub const CHAINS: usize = 8;
-/// Climbs of each chain in a round: after a round it is looked whether supports still change. With half as many, supports of two
-/// seeds differ by more than IQ-TREE's do (42 taxa: correlation 0.98, not 0.997), since rounds have most trees in common.
+/// Climbs of each chain in a round: after a round it is looked whether supports still change.
 pub const CLIMBS: usize = 25;
 /// At most so many rounds.
 pub const ROUNDS: usize = 10;
-/// Supports of two rounds that correlate so well are the same (UFBoot's).
+/// Supports of two halves of the chains, or of two rounds, that correlate so well are the same (UFBoot's number, of rounds).
 pub const CORRELATION: f64 = 0.99;
 /// Trees that a chain may begin a climb with.
 const POOL: usize = 10;

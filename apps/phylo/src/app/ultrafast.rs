@@ -69,11 +69,18 @@ pub(super) fn look(
             }
         };
         chains = one(scheduler, chains.drain(..).map(walk).collect())?;
-        let now = splits(&chains, &merged(&chains, prepared.seed));
+        let of = |chains: &[Chain]| splits(chains, &merged(chains, prepared.seed));
+        // A round has the trees of those before; halves of the chains have in common only those with which all begin.
+        let (some, others) = chains.split_at(CHAINS / 2);
+        let halves = correlation(&of(some), &of(others));
+        let now = of(&chains);
         let same = before.as_ref().map(|before| correlation(before, &now));
-        let words = same.map_or(String::new(), |same| format!(": supports correlate with those before by {same:.4}"));
-        log.timed(&format!("ultrafast bootstrap, round {round}, {} trees{words}", Chain::seen(&chains)));
-        if same.is_some_and(|same| same >= CORRELATION) {
+        let words = same.map_or(String::new(), |same| format!(", with those before by {same:.4}"));
+        let trees = Chain::seen(&chains);
+        log.timed(&format!(
+            "ultrafast bootstrap, round {round}, {trees} trees: supports of two halves correlate by {halves:.4}{words}"
+        ));
+        if halves >= CORRELATION || same.is_some_and(|same| same >= CORRELATION) {
             break;
         }
         if round == ROUNDS {
