@@ -70,6 +70,19 @@ fn workers_do_not_matter_and_files_belong_together() {
     assert!(error.exit_status() == 2 && error.to_string().contains("--searches"), "{error}");
 }
 
+/// Chains do not go far: that others may be as good as the tree of the only search is told.
+#[test]
+fn one_search_is_told_to_be_few() {
+    let folder = folder(&[("a.phy", &evolved(8, 100))]);
+    let at = |name: &str| path(folder.path(), name);
+    for (searches, is_told) in [("1", true), ("2", false)] {
+        let (alignment, prefix) = (at("a.phy"), at(searches));
+        phylo(&[&alignment, "-m", "JC", "-s", searches, "--ufboot", "20", "--prefix", &prefix]).unwrap();
+        let log = std::fs::read_to_string(at(&format!("{searches}.log"))).unwrap();
+        assert_eq!(log.contains("begins with the tree of one search"), is_told, "{log}");
+    }
+}
+
 #[test]
 fn supports_are_nearly_those_of_iq_tree() {
     let folder = folder(&[("a.phy", &evolved(24, 300))]);

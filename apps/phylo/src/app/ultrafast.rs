@@ -41,6 +41,12 @@ pub(super) fn look(
     for other in found.iter().filter(|f| matches!(f.job, Job::Search(_)) && f.job != best.job) {
         trees.push((other.log_likelihood, details::read(prepared, other)?.0));
     }
+    if trees.len() == 1 {
+        log.line(
+            "note: the ultrafast bootstrap begins with the tree of one search: where others, far from it, are as good, its \
+             supports are too high; ask for more --searches",
+        );
+    }
     let own: Vec<&[u32]> = prepared.partitions.iter().map(|p| &*p.patterns.weights).collect();
     let weights: Vec<f64> = own.iter().flat_map(|w| w.iter().copied().map(f64::from)).collect();
     let drawn = Drawn::new(&own, prepared.ultrafast, prepared.seed);
