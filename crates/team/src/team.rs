@@ -39,6 +39,8 @@ pub struct Team {
     threads: Vec<JoinHandle<()>>,
     /// Whether there is a processor for each worker, to which it is bound.
     binds: bool,
+    /// How many workers can run at once.
+    at_once: usize,
     /// Held by the one thread outside the team that uses it.
     entry: Mutex<()>,
 }
@@ -70,19 +72,19 @@ impl Team {
     pub fn new(options: TeamOptions) -> io::Result<Team> {
         let workers = options.workers.max(1);
         // This counts what the mask allows and what a quota of a control group leaves of it.
-        let oversubscribed = std::thread::available_parallelism().is_ok_and(|at_once| workers > at_once.get());
-        let spin = match oversubscribed {
+        let at_once = std::thread::available_parallelism().map_or(workers, |at_once| workers.min(at_once.get()));
+        let spin = match workers > at_once {
             true => SpinLimit::from_polls(options.spin.polls().min(SpinLimit::SHORT.polls())),
             false => options.spin,
         };
-        let binds = options.bind && !oversubscribed && workers <= bind::allowed().len();
+        let binds = options.bind && workers == at_once && workers <= bind::allowed().len();
         let shared = Arc::new(Shared {
             mailboxes: (0..workers).map(|_| Mailbox::new()).collect(),
             spin,
             threads: Threads::new(workers, binds),
             bound: AtomicUsize::new(0),
         });
-        let mut team = Team { shared, threads: Vec::new(), binds, entry: Mutex::new(()) };
+        let mut team = Team { shared, threads: Vec::new(), binds, at_once, entry: Mutex::new(()) };
         for worker in 1..workers {
             let shared = Arc::clone(&team.shared);
             let thread = Builder::new().name(format!("worker-{worker}")).spawn(move || {
@@ -105,6 +107,11 @@ impl Team {
     /// How many workers the team has, worker 0 included.
     pub fn workers(&self) -> usize {
         self.shared.mailboxes.len()
+    }
+
+    /// How many of its workers can run at once: more claim no more work in a time, and take processors from each other.
+    pub fn at_once(&self) -> usize {
+        self.at_once
     }
 
     /// How long the waits of this team spin; for [`crate::Progress`] that its workers use.
