@@ -5,7 +5,7 @@
 //! beginning with another one.
 
 mod load;
-mod programs;
+pub(super) mod programs;
 
 use super::check_folder;
 use crate::entry::Page;
