@@ -43,16 +43,18 @@ mod linux {
         for _ in 0..TURNS {
             other.until(|has| has == workers);
             std::thread::sleep(IDLE);
+            let begin = Instant::now();
             team.run(|| {
-                let begin = Instant::now();
                 other.until(|has| has < workers);
                 back.push(begin.elapsed());
             });
-            // One that ends lends what it had: a third, between the two.
+            // One that ends lends what it had: a third, once this one is no longer taken to be between two runs.
             let third = Other::start();
+            std::thread::sleep(IDLE);
             other.until(|has| has < workers);
-            let begin = Instant::now();
             drop(third);
+            // From when it is gone: until a process that is killed has ended takes as long as the system wants.
+            let begin = Instant::now();
             other.until(|has| has == workers);
             lent.push(begin.elapsed());
         }
