@@ -242,6 +242,30 @@ fn many_steps_are_planned_with_little() {
     }
 }
 
+#[test]
+fn a_run_over_strict_edges_that_is_killed_anywhere_is_continued() {
+    let directory = tempfile::tempdir().unwrap();
+    let (out, out_in) = (directory.path().join("out.npy"), directory.path().to_owned());
+    let on = |faults| runtime_on(machine("disk+ps3", &out_in), None, 2, faults);
+    let args = Args { output: Some(out.clone()), ..args(512, 2, 2) };
+    let count = Arc::new(Count::default());
+    let runtime = on(Some(count.clone() as Arc<dyn Faults>));
+    let job = args.prepare(&runtime).unwrap().job;
+    runtime.run(&job, settings(false)).unwrap();
+    let expected = std::fs::read(&out).unwrap();
+    std::fs::remove_file(&out).unwrap();
+    let operations = count.operations();
+    for n in 0..operations {
+        // Who dies after the result has its name leaves the whole of it.
+        assert!(on(Some(Arc::new(DieAt { n }))).run(&job, settings(false)).is_err() || out.exists(), "killed at {n}");
+        if let Err(why) = on(None).run(&job, settings(true)) {
+            panic!("killed at {n} of {operations}: {why}");
+        }
+        assert!(std::fs::read(&out).unwrap() == expected, "killed at {n} of {operations}");
+        std::fs::remove_file(&out).unwrap();
+    }
+}
+
 /// No block of all steps fits then, and a list of all their calls would be long.
 #[test]
 fn particles_that_outgrow_local_stores_are_planned_stage_by_stage() {
@@ -261,6 +285,7 @@ fn particles_that_outgrow_local_stores_are_planned_stage_by_stage() {
         let app =
             Args { n: Some(200_000), steps, snapshots: Some(steps), ..Args::default() }.prepare(&runtime).unwrap();
         let planned = runtime.plan(&app.job).unwrap();
+        assert_eq!(planned.refused, None, "a run is possible");
         let mut plans = Vec::new();
         listed(&planned.plan, &mut plans);
         plans.iter().map(|plan| plan.calls.len()).sum::<usize>()

@@ -106,7 +106,8 @@ pub(crate) fn check_drivers(machine: &Machine) -> Result<(), Error> {
 /// is made all the same, to be looked at.
 pub(crate) fn check_rules(machine: &Machine, plan: &Plan, job: &Job) -> Result<(), Error> {
     let rules = edge_rules(machine);
-    if !rules.iter().any(|rules| rules.strict) {
+    // Of a run of which nothing is left but names, no block moves.
+    if plan.calls.is_empty() || !rules.iter().any(|rules| rules.strict) {
         return Ok(());
     }
     check(plan, &rules).map(|_| ()).map_err(|why| not_aligned(machine, job, &why))

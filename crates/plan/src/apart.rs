@@ -17,6 +17,15 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct Reasons(FxHashMap<Key, Option<String>>);
 
+/// What the calls of a scope become that are taken apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Apart {
+    /// So many calls, once they are split.
+    pub(crate) listed: u64,
+    /// So many before.
+    pub(crate) stages: u64,
+}
+
 impl Planner<'_> {
     /// The calls of a scope with those taken apart that have to be, and a line on each; `None` where no task has stages.
     pub(crate) fn taken_apart(
@@ -38,31 +47,32 @@ impl Planner<'_> {
         })
     }
 
-    /// How many calls those of a scope would be, listed, if some of them are taken apart: found without a list of all.
+    /// How many calls those of a scope would be, listed, if some of them are taken apart: found without a list of all. `None` where none is.
     pub(crate) fn turns_apart(
         &mut self,
         facts: &EdgeFacts<'_>,
         scope: &Scope,
         reasons: &mut Reasons,
         ways: &mut Ways,
-    ) -> Result<Option<u64>, PlanError> {
-        let (mut all, mut is_apart) = (0_u64, false);
-        let mut known: FxHashMap<(usize, CallShape), u64> = FxHashMap::default();
+    ) -> Result<Option<Apart>, PlanError> {
+        let (mut all, mut stages) = (0_u64, 0_u64);
+        let mut known: FxHashMap<Key, (u64, u64)> = FxHashMap::default();
         for call in scope.calls.iter() {
             let key = (identity(&scope.tasks[call.task as usize]), call.shape());
-            let count = match known.get(&key) {
-                Some(&count) => count,
+            let (listed, apart) = match known.get(&key) {
+                Some(&counts) => counts,
                 None => {
                     let one = Scope { calls: Arc::new(vec![Call::clone(call)]), ..scope.clone() };
                     let taken = self.taken_apart(facts, &one, reasons, ways)?;
                     let one = taken.map_or(one, |(apart, _)| apart);
-                    is_apart |= one.calls.len() > 1;
-                    *known.entry(key).or_insert(self.turns(facts, &one)?.all)
+                    let counts = (self.turns(facts, &one)?.all, one.calls.len() as u64);
+                    *known.entry(key).or_insert(counts)
                 }
             };
-            all = all.saturating_add(count);
+            all = all.saturating_add(listed);
+            stages += apart;
         }
-        Ok(is_apart.then_some(all))
+        Ok((stages > scope.calls.len() as u64).then_some(Apart { listed: all, stages }))
     }
 
     /// The calls of a scope, blocks of all of which are as long along an axis as those of the call with the most work, where both have
@@ -75,10 +85,13 @@ impl Planner<'_> {
         let task_of = |call: &Call| &scope.tasks[call.task as usize];
         let seconds = |call: &Call| facts.run_seconds(&**task_of(call), &call.shape());
         let most = scope.calls.iter().max_by(|a, b| seconds(a).total_cmp(&seconds(b))).ok_or(PlanError::Empty)?;
-        let (task, shape) = (task_of(most), most.shape());
-        let (axes, lengths) = (task.tunables(&shape), self.tunables(facts, task, &shape)?);
+        let (lead, of_lead) = (task_of(most), most.shape());
+        let (axes, lengths) = (lead.tunables(&of_lead), self.tunables(facts, lead, &of_lead)?);
         in_blocks(scope, |task, shape| {
             let own = self.tunables(facts, task, shape)?;
+            if identity(task) == identity(lead) && *shape == of_lead {
+                return Ok(own);
+            }
             let like = |(name, length): (&'static str, u64)| {
                 let axis = task.tunables(shape).into_iter().find(|axis| axis.name == name);
                 let has = |axis: &Tunable| axes.iter().any(|other| (other.name, other.extent) == (name, axis.extent));
@@ -105,15 +118,23 @@ impl Planner<'_> {
                     return Ok(None);
                 }
                 let calls = task.split(shape, &tunables)?.len();
-                let mut most = 0;
+                // That of the stage with most work counts.
+                let mut most = (0.0, 0);
                 for stage in task.stages(shape)? {
                     let (task, shape) = (stage.callee(task), stage.shape());
-                    most = most.max(turns(task, &shape, &self.tunables(facts, task, &shape)?));
+                    let seconds = facts.run_seconds(&**task, &shape);
+                    if seconds > most.0 {
+                        let tunables = self.tunables(facts, task, &shape);
+                        most = (seconds, tunables.map_or(0, |tunables| turns(task, &shape, &tunables)));
+                    }
                 }
-                let idle = calls < facts.children && most > calls as u64;
+                let idle = calls < facts.children && most.1 > calls as u64;
                 Ok(idle.then(|| {
                     format!("its {calls} blocks would leave some of {} x {child} without work", facts.children)
                 }))
+            }
+            Err(PlanError::TooManyCalls { calls, most, .. }) => {
+                Ok(Some(format!("its blocks would be {calls}, more than {most}")))
             }
             Err(PlanError::DoesNotFit { tile, need, capacity, .. }) => {
                 let bytes: u64 =

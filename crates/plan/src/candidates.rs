@@ -26,7 +26,7 @@ const NEAR: f64 = 1.1;
 pub(crate) const LEANEST: usize = 4;
 
 /// The most sub-calls that are planned to choose among candidates.
-const CALLS_PLANNED_MAX: u64 = 1 << 16;
+pub(crate) const CALLS_PLANNED_MAX: u64 = 1 << 16;
 
 /// Prices and bytes this close are equal; then smaller blocks are better, whose transfers overlap more evenly.
 const EQUAL: f64 = 1.01;

@@ -99,6 +99,7 @@ pub(crate) fn draft(
             signals: &signals,
             seen_outside: &seen,
             rooms: None,
+            in_flight_max: None,
         };
         let mut views = views(&problem, children, &call_seconds);
         let met = barriers(&mut views.children);
@@ -158,6 +159,7 @@ pub(crate) fn draft(
             signals: &signals,
             seen_outside: &seen,
             rooms: None,
+            in_flight_max: facts.edge.rules.in_flight_max,
         };
         for depth in depths(facts.edge.driver.queued, depth_max) {
             let staged = |problem: &Problem<'_>| {

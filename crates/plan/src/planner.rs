@@ -1,5 +1,6 @@
 //! The planner: runs the passes for every edge from the root down and caches plans by shape.
 
+use crate::apart::Apart;
 use crate::cost::SLOWER_UNDIVIDED;
 use crate::edge::{Draft, Overflow, draft};
 use crate::error::{Enough, PlanError};
@@ -309,10 +310,11 @@ impl<'m> Planner<'m> {
             None => {
                 let mut reasons = Default::default();
                 // Before there is a list of all that repeated calls are taken apart into.
-                if let Some(listed) = self.turns_apart(facts, scope, &mut reasons, &mut ways)?
-                    && let Some(plan) = self.of_calls(facts, scope, Some(listed))
-                {
-                    return Ok(plan);
+                if let Some(Apart { listed, stages }) = self.turns_apart(facts, scope, &mut reasons, &mut ways)? {
+                    if let Some(plan) = self.of_calls(facts, scope, Some(listed)) {
+                        return Ok(plan);
+                    }
+                    self.check_listed(facts, scope, stages)?;
                 }
                 let taken = self.taken_apart(facts, scope, &mut reasons, &mut ways)?;
                 (apart, stage_reports) = taken.map_or((None, Vec::new()), |(scope, reports)| (Some(scope), reports));
@@ -340,12 +342,10 @@ impl<'m> Planner<'m> {
                 if !*blocked && let Some(plan) = self.of_calls(facts, calls, Some(turns.all)) {
                     return Ok(plan);
                 }
+                // Before there is a list of them, and before anything is planned for each.
+                self.check_listed(facts, scope, turns.all / 2)?;
                 (parts, blocks) = in_blocks(scope, |task, shape| self.tunables(facts, task, shape))?;
-                // Before anything is planned for each of them.
-                if parts.calls.len() as u64 > facts.calls_max && facts.stages() {
-                    let (task, listed) = (&parts.tasks[parts.calls[0].task as usize], parts.calls.len() as u64);
-                    return Err(too_many(self.machine, facts, task, listed, self.is_mapped(facts, task)).into());
-                }
+                self.check_listed(facts, scope, parts.calls.len() as u64)?;
                 (scope, single)
             }
         };
@@ -612,6 +612,15 @@ impl<'m> Planner<'m> {
         self.tasks.push(task.clone());
         self.chosen.insert(key, tunables.clone());
         Ok(tunables)
+    }
+
+    /// Refuses to list so many calls of a scope, of which the first is told, where blocks are copied.
+    fn check_listed(&self, facts: &EdgeFacts<'_>, scope: &Scope, listed: u64) -> Result<(), PlanError> {
+        if listed <= facts.calls_max || !facts.stages() {
+            return Ok(());
+        }
+        let task = &scope.tasks[scope.calls[0].task as usize];
+        Err(too_many(self.machine, facts, task, listed, self.is_mapped(facts, task)))
     }
 
     fn overflow(

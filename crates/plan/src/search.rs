@@ -5,7 +5,9 @@
 //! how many bytes would move if nothing but the previous sub-call's blocks stayed). Where there are formulas the best are
 //! refined; the most promising are then planned in earnest, and the cheapest plan decides.
 
-use crate::candidates::{Candidate, as_counted, combinations, finals, in_parallel, spans, split_with, thinned, values};
+use crate::candidates::{
+    CALLS_PLANNED_MAX, Candidate, as_counted, combinations, finals, in_parallel, spans, split_with, thinned, values,
+};
 use crate::cost::{UNEVEN, moving_seconds, staging_seconds, stolen_seconds, transfer_seconds, unevenness};
 use crate::error::{Enough, PlanError};
 use crate::estimate::Nest;
@@ -17,7 +19,8 @@ use crate::rules::{Movable, movable, multiple};
 use crate::scope::{Scope, Split};
 use multigrain_machine::{Machine, readable_bytes};
 use multigrain_program::{CallShape, Region, SplitError, Tunable, Tunables};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 /// More sub-calls than this are considered only when nothing with fewer fits.
 const CALLS_FEW: u64 = 2048;
@@ -101,9 +104,28 @@ pub(crate) fn choose(
         as_split(task, shape, &mut numbered)?;
     }
     let fewest = numbered.iter().map(|(calls, _)| *calls).min();
-    numbered.retain(|(calls, _)| *calls <= facts.calls_max);
+    // What has stages is rather taken apart than a very long list.
+    let calls_max =
+        if task.stages(shape)?.is_empty() { facts.calls_max } else { facts.calls_max.min(CALLS_PLANNED_MAX) };
+    numbered.retain(|(calls, _)| *calls <= calls_max);
     if let (Some(calls), true) = (fewest, numbered.is_empty()) {
         return Err(too_many(machine, facts, task, calls, !fixed.is_empty()));
+    }
+    // Blocks grow with each of their lengths: where none of the smallest fits, nothing does.
+    if facts.stages() {
+        let least = smallest_of(&numbered);
+        let bytes = in_parallel(usize::MAX, &least, |(_, tunables)| {
+            let split = as_counted(facts, &scope, split_with(&scope, tunables)?)?;
+            let (footprint, reserved) = footprint(facts, &split);
+            Ok::<_, SplitError>(footprint.saturating_add(reserved))
+        });
+        let bytes = bytes.into_iter().collect::<Result<Vec<u64>, _>>()?;
+        if let Some((needed, (calls, tunables))) = bytes.into_iter().zip(&least).min_by_key(|(needed, _)| *needed)
+            && needed > facts.total_bytes
+        {
+            let smallest = look(facts, &scope, tunables.clone(), *calls)?;
+            return Err(refusal(machine, facts, task, shape, depth_max, &smallest, !fixed.is_empty()));
+        }
     }
     numbered.sort_by_key(|(calls, _)| *calls);
     // Where many calls are needed, each doubling of their number is probed before all of it is looked at; that nothing
@@ -326,23 +348,44 @@ fn fixed_values(
     Ok(fixed)
 }
 
-/// What splitting alone tells of a candidate.
-fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) -> Result<Candidate, SplitError> {
-    let split = as_counted(facts, scope, split_with(scope, &tunables)?)?;
+/// Those beside which no other is shorter along one axis and as long along the others.
+fn smallest_of(numbered: &[(u64, Tunables)]) -> Vec<(u64, Tunables)> {
+    let others = |tunables: &Tunables, axis: usize| {
+        let lengths = tunables.iter().enumerate().filter(|(number, _)| *number != axis);
+        (axis, lengths.map(|(_, (_, length))| length).collect::<SmallVec<[u64; 4]>>())
+    };
+    let mut shortest: FxHashMap<(usize, SmallVec<[u64; 4]>), u64> = FxHashMap::default();
+    for (_, tunables) in numbered {
+        for (axis, (_, length)) in tunables.iter().enumerate() {
+            let shortest = shortest.entry(others(tunables, axis)).or_insert(length);
+            *shortest = length.min(*shortest);
+        }
+    }
+    let is_shortest = |tunables: &Tunables| {
+        tunables.iter().enumerate().all(|(axis, (_, length))| shortest[&others(tunables, axis)] == length)
+    };
+    numbered.iter().filter(|(_, tunables)| is_shortest(tunables)).cloned().collect()
+}
+
+/// Bytes of the blocks of the largest call, and of what is not for blocks.
+fn footprint(facts: &EdgeFacts<'_>, split: &Split) -> (u64, u64) {
     let align = facts.align_bytes();
     let (mut footprint, mut scratch) = (0u64, facts.scratch_least_bytes);
     for (task, shape) in &split.classes {
         let task = &split.tasks[*task as usize];
-        let bytes: u64 = task
-            .params()
-            .iter()
-            .zip(&shape.shapes)
-            .map(|(p, s)| (s.elements() * p.element.size_bytes()).next_multiple_of(align))
-            .fold(0, u64::saturating_add);
-        footprint = footprint.max(bytes);
+        let sizes = task.params().iter().zip(&shape.shapes);
+        let bytes = sizes.map(|(p, s)| (s.elements() * p.element.size_bytes()).next_multiple_of(align));
+        footprint = footprint.max(bytes.fold(0, u64::saturating_add));
         scratch = scratch.max(facts.scratch_bytes(&**task, shape));
     }
-    let reserved = facts.fixed_bytes + scratch + facts.partials_bytes;
+    (footprint, facts.fixed_bytes + scratch + facts.partials_bytes)
+}
+
+/// What splitting alone tells of a candidate.
+fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) -> Result<Candidate, SplitError> {
+    let split = as_counted(facts, scope, split_with(scope, &tunables)?)?;
+    let align = facts.align_bytes();
+    let (footprint, reserved) = footprint(facts, &split);
     let class_seconds: Vec<f64> =
         split.classes.iter().map(|(t, s)| facts.run_seconds(&*split.tasks[*t as usize], s)).collect();
     let scattered = split.calls.iter().map(|call| facts.scattered_call_seconds(call, &split.arrays)).sum::<f64>();

@@ -6,8 +6,9 @@
 
 use crate::facts::TaskRef;
 use crate::plan::PassReport;
-use crate::scope::{Scope, identity};
+use crate::scope::{Key, Scope, identity};
 use multigrain_program::{Arg, Call, CallShape, SplitError, SplitProblem, SubCall};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// Stages of stages of stages: deeper than any task is, so that a task that is its own stage ends.
@@ -21,26 +22,34 @@ pub(crate) fn take_apart<E: From<SplitError>>(
     scope: &Scope,
     mut reason: impl FnMut(&TaskRef, &CallShape) -> Result<Option<String>, E>,
 ) -> Result<Option<(Scope, Vec<PassReport>)>, E> {
-    let mut may = false;
+    let mut has_stages = false;
+    // Of calls that stay whole the stages, which may be thousands, are asked for once.
+    let mut whole: FxHashSet<Key> = FxHashSet::default();
     for call in scope.calls.iter() {
-        may |= !scope.tasks[call.task as usize].stages(&call.shape())?.is_empty();
+        let task = &scope.tasks[call.task as usize];
+        if whole.insert((identity(task), call.shape())) {
+            has_stages |= !task.stages(&call.shape())?.is_empty();
+        }
     }
-    if !may {
+    if !has_stages {
         return Ok(None);
     }
+    whole.clear();
     let mut apart = scope.clone();
     apart.calls = Arc::new(Vec::with_capacity(scope.calls.len()));
     let mut reports = Vec::new();
     for call in scope.calls.iter() {
         let task = scope.tasks[call.task as usize].clone();
         let most = apart.calls.len() + STAGES_MAX;
-        one(&mut reason, &task, call, &mut apart, &mut reports, most, 0)?;
+        one(&mut reason, &mut whole, &task, call, &mut apart, &mut reports, most, 0)?;
     }
     Ok(Some((apart, reports)))
 }
 
+#[allow(clippy::too_many_arguments)]
 fn one<E: From<SplitError>>(
     reason: &mut impl FnMut(&TaskRef, &CallShape) -> Result<Option<String>, E>,
+    whole: &mut FxHashSet<Key>,
     task: &TaskRef,
     call: &Call,
     apart: &mut Scope,
@@ -49,9 +58,12 @@ fn one<E: From<SplitError>>(
     depth: usize,
 ) -> Result<(), E> {
     let shape = call.shape();
-    let stages = task.stages(&shape)?;
-    let why = if stages.is_empty() || depth == DEPTH_MAX { None } else { reason(task, &shape)? };
+    let key = (identity(task), shape.clone());
+    let is_whole = depth == DEPTH_MAX || whole.contains(&key);
+    let stages = if is_whole { Vec::new() } else { task.stages(&shape)? };
+    let why = if stages.is_empty() { None } else { reason(task, &shape)? };
     let Some(why) = why else {
+        whole.insert(key);
         let number = apart.tasks.iter().position(|t| identity(t) == identity(task)).unwrap_or(apart.tasks.len());
         if number == apart.tasks.len() {
             apart.tasks.push(task.clone());
@@ -73,7 +85,7 @@ fn one<E: From<SplitError>>(
         reports.push(report);
     }
     for stage in &stages {
-        one(reason, stage.callee(task), &within(stage, call), apart, reports, calls_max, depth + 1)?;
+        one(reason, whole, stage.callee(task), &within(stage, call), apart, reports, calls_max, depth + 1)?;
     }
     Ok(())
 }

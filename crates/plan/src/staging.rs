@@ -35,6 +35,8 @@ pub(crate) struct Problem<'a> {
     pub(crate) seen_outside: &'a [u8],
     /// Where blocks lie in rooms of their own, if they are to.
     pub(crate) rooms: Option<&'a Rooms>,
+    /// So many transfers of a child may be in flight, if there is a limit.
+    pub(crate) in_flight_max: Option<u64>,
 }
 
 /// Which calls tell other children that they are done, and as which signal.
@@ -432,6 +434,15 @@ impl Walk<'_> {
     }
 
     fn issue(&mut self, op: impl FnOnce(u32) -> Op) -> u32 {
+        // The oldest makes room where no more may be in flight.
+        if let Some(most) = self.problem.in_flight_max {
+            let is_awaited = |&number: &u32| self.awaited[number as usize];
+            self.awaited_to += (self.awaited_to..self.transfers).take_while(is_awaited).count() as u32;
+            let under_way = (self.awaited_to..self.transfers).filter(|number| !is_awaited(number));
+            if under_way.count() as u64 >= most {
+                self.wait_for(self.awaited_to);
+            }
+        }
         let transfer = self.transfers;
         self.transfers += 1;
         self.awaited.push(false);

@@ -2,10 +2,11 @@
 
 use super::forces::pull;
 use super::moves::{kick, kick_drift};
-use super::{Forces, Kick, KickDrift, Step};
+use super::{Forces, Kick, KickDrift, SOURCES_MULTIPLE, Step, targets_multiple};
 use crate::kernel::Points;
 use multigrain::prelude::{
-    CallShape, DynTask, LeafContext, Program, Read, Scalars, SubCall, Task, Update, View, ViewMut, Work, Write,
+    CallShape, DynTask, LeafContext, Program, Read, Scalars, SubCall, Task, Tunable, Tunables, Update, View, ViewMut,
+    Work, Write,
 };
 use multigrain_simd::Isa;
 use std::sync::Arc;
@@ -72,7 +73,30 @@ impl Task for Advance {
         &["mass", "x", "v", "a", "at"]
     }
 
-    /// The parts of each step.
+    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+        let n = call.shapes[0].dims()[0];
+        vec![
+            Tunable { name: "targets", extent: n, multiple: targets_multiple(n) },
+            Tunable { name: "sources", extent: n, multiple: SOURCES_MULTIPLE },
+        ]
+    }
+
+    /// The parts of each step, all particles cut into the same blocks.
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
+        let n = call.shapes[0].dims()[0];
+        if tunables.get("targets", n) >= n && tunables.get("sources", n) >= n {
+            return vec![SubCall::whole(call)];
+        }
+        let (step, steps) = steps_of(&call.scalars);
+        let mut calls = Vec::new();
+        for (task, params, scalars) in self.parts(&step) {
+            let split = task.split(&on(call, params, &scalars), tunables);
+            calls.extend(split.into_iter().flatten().map(|sub| sub.within(task, params)));
+        }
+        (0..steps).flat_map(|_| calls.iter().cloned()).collect()
+    }
+
+    /// The parts of each step, each on all particles: for more of them than fit a memory in blocks that are the same in all parts.
     fn stages(&self, call: &CallShape) -> Vec<SubCall> {
         let (step, steps) = steps_of(&call.scalars);
         let parts = self

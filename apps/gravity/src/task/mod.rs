@@ -11,8 +11,9 @@
 //! advance       some steps of velocity Verlet: kick_drift, forces, kick for each of them
 //! ```
 //!
-//! `advance` is what a program calls. Where it does not fit whole it is taken apart into its stages, which are cut alike along
-//! the axis that they share, so that a block which one leaves in a memory is the one that the next wants.
+//! `advance` is what a program calls. Its inner variant cuts all particles into blocks that are the same in every step,
+//! so a block that has been brought into a memory is the block that the next step wants. More particles than that are done
+//! stage by stage.
 
 mod advance;
 mod energy;
