@@ -32,6 +32,7 @@ pub(crate) const CALLS_PLANNED_MAX: u64 = 1 << 16;
 const EQUAL: f64 = 1.01;
 
 /// Tunables that may be chosen, with what the first look found.
+#[derive(Clone)]
 pub(crate) struct Candidate {
     pub(crate) tunables: Tunables,
     pub(crate) calls: u64,

@@ -136,32 +136,37 @@ pub(crate) fn choose(
         true => &[Movable::Aligned, Movable::Skewed, Movable::No],
         false => &[Movable::No],
     };
+    // What was looked at once is known when it is looked for again, among those that obey fewer rules.
+    let mut found: Vec<Option<Candidate>> = numbered.iter().map(|_| None).collect();
     for (least, probing) in least.iter().flat_map(|&least| [(least, true), (least, false)]) {
-        let mut rest = &numbered[..];
+        let mut from = 0;
         let mut calls_max = few;
-        while !rest.is_empty() {
-            let (class, after) = rest.split_at(rest.partition_point(|(calls, _)| *calls <= calls_max));
+        while from < numbered.len() {
+            let class = from..numbered.partition_point(|(calls, _)| *calls <= calls_max).max(from);
             let probe = probing && calls_max > few && class.len() > PROBES;
             let step = if probe { class.len().div_ceil(PROBES) } else { 1 };
-            (rest, calls_max) = (after, calls_max.saturating_mul(2));
+            (from, calls_max) = (class.end, calls_max.saturating_mul(2));
             let mut fitting: Vec<Candidate> = Vec::new();
             for first in 0..step {
                 if first > 0 && fitting.is_empty() {
                     break;
                 }
-                let looked_at: Vec<&(u64, Tunables)> = class.iter().skip(first).step_by(step).collect();
-                let look = |(calls, tunables): &&(u64, Tunables)| look(facts, &scope, tunables.clone(), *calls);
-                for candidate in in_parallel(usize::MAX, &looked_at, look) {
-                    let candidate = candidate?;
+                let looked_at = || class.clone().skip(first).step_by(step);
+                let unknown: Vec<usize> = looked_at().filter(|&at| found[at].is_none()).collect();
+                let look = |&at: &usize| look(facts, &scope, numbered[at].1.clone(), numbered[at].0);
+                for (at, candidate) in unknown.iter().zip(in_parallel(usize::MAX, &unknown, look)) {
+                    found[*at] = Some(candidate?);
+                }
+                for candidate in looked_at().filter_map(|at| found[at].as_ref()) {
                     if facts.fits(candidate.footprint, candidate.reserved, candidate.partials) {
                         if candidate.movable >= least {
-                            fitting.push(candidate);
+                            fitting.push(candidate.clone());
                         }
                     } else if smallest
                         .as_ref()
                         .is_none_or(|s| candidate.footprint + candidate.reserved < s.footprint + s.reserved)
                     {
-                        smallest = Some(candidate);
+                        smallest = Some(candidate.clone());
                     }
                 }
             }
