@@ -132,8 +132,7 @@ pub(crate) struct Common {
     // A size below zero is refused as a size, and not as an option that nobody knows.
     #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true, global = true)]
     pub(crate) memory: Option<u64>,
-    /// Number of workers, instead of the machine's; programs that compute at the same time share the processors by MULTIGRAIN_WEIGHT (1 to 100, 10
-    /// unless given, or off)
+    /// Number of workers, instead of the machine's
     #[arg(long, value_name = "N", global = true)]
     pub(crate) threads: Option<usize>,
     /// Tunables to be used instead of the planner's choice

@@ -1,7 +1,7 @@
 //! How long it takes until a core changes hands between two processes: taken back by who begins to compute, and lent by who ends. Beside this
 //! program runs another of it, which computes all the time; what it may use is asked of the system until it has changed.
 //!
-//! `cargo bench -p multigrain-team --bench arbiter`
+//! `MULTIGRAIN_WEIGHT=10 cargo bench -p multigrain-team --bench arbiter`
 
 #[cfg(target_os = "linux")]
 fn main() {
@@ -34,6 +34,9 @@ mod linux {
                     let _ = team.fork(0..workers, &|_| (0..10_000).for_each(|_| std::hint::spin_loop()));
                 }
             });
+        }
+        if std::env::var_os("MULTIGRAIN_WEIGHT").is_none() {
+            return println!("programs share processors that have a weight: set MULTIGRAIN_WEIGHT, such as 10");
         }
         if workers == 1 {
             return println!("there is one processor: it has no other to lend");

@@ -34,13 +34,15 @@ pub(crate) struct Threads {
     numbers: Box<[AtomicU32]>,
     /// Whether each has a processor of its own while there are enough.
     bind: bool,
+    /// The processors that who made the team may use.
+    allowed: Vec<usize>,
 }
 
 impl Threads {
     /// Those of a team that is being made.
     pub(crate) fn new(workers: usize, bind: bool) -> Arc<Threads> {
         let numbers = (0..workers).map(|_| AtomicU32::new(0)).collect();
-        let threads = Arc::new(Threads { numbers, bind });
+        let threads = Arc::new(Threads { numbers, bind, allowed: bind::allowed() });
         let mut cores = here().cores();
         cores.teams.retain(|team| team.strong_count() > 0);
         cores.teams.push(Arc::downgrade(&threads));
@@ -51,9 +53,9 @@ impl Threads {
     pub(crate) fn is(&self, worker: usize) -> bool {
         let cores = here().cores();
         self.numbers[worker].store(bind::thread(), Ordering::Relaxed);
-        let own = self.of(worker, &cores.has);
-        match self.bind || cores.has.len() < cores.allowed.len() {
-            true => bind::among(own) && self.bind,
+        let has = if self.shares(&cores) { &cores.has } else { &self.allowed };
+        match self.bind || has.len() < self.allowed.len() {
+            true => bind::among(self.of(worker, has)) && self.bind,
             false => false,
         }
     }
@@ -62,6 +64,11 @@ impl Threads {
     pub(crate) fn is_no_more(&self, worker: usize) {
         let _cores = here().cores();
         self.numbers[worker].store(0, Ordering::Relaxed);
+    }
+
+    /// Whether it has what its process has: what was made where other processors are allowed keeps to those.
+    fn shares(&self, cores: &Cores) -> bool {
+        self.allowed == cores.allowed
     }
 
     /// What a worker has of these cores.
@@ -107,7 +114,7 @@ impl Drop for Leading<'_> {
 }
 
 /// Why this process does not share its processors with others that would, if it does not: what was found and what to do. None as long as no
-/// run has begun, and where it was asked for (`MULTIGRAIN_WEIGHT=off`).
+/// run has begun, and where it was not asked to (`MULTIGRAIN_WEIGHT`).
 pub fn unshared() -> Option<String> {
     HERE.get().and_then(|here| here.told.refusal())
 }
@@ -134,7 +141,7 @@ impl Cores {
     fn have(&mut self, has: Vec<usize>) {
         if has != self.has {
             self.has = has;
-            for threads in self.teams.iter().filter_map(Weak::upgrade) {
+            for threads in self.teams.iter().filter_map(Weak::upgrade).filter(|threads| threads.shares(self)) {
                 for (worker, number) in threads.numbers.iter().enumerate() {
                     let number = number.load(Ordering::Relaxed);
                     if number != 0 {

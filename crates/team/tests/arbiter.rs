@@ -67,7 +67,7 @@ impl User {
                 std::env::current_exe().unwrap().to_str().unwrap(),
             ])
             .env(USER, "1")
-            .env_remove("MULTIGRAIN_WEIGHT")
+            .env("MULTIGRAIN_WEIGHT", "10")
             .env("XDG_RUNTIME_DIR", folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -274,11 +274,11 @@ fn a_table_that_is_cut_short_is_given_up() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// Who wants no part in it has no seat, and takes nobody's cores.
+/// Who does not ask to take part has no seat, and takes nobody's cores.
 #[test]
-fn who_is_off_has_no_seat() {
+fn who_does_not_ask_has_no_seat() {
     let folder = scratch("off");
-    let mut off = User::start(&folder, "export MULTIGRAIN_WEIGHT=off;");
+    let mut off = User::start(&folder, "unset MULTIGRAIN_WEIGHT;");
     off.wait_for_work();
     assert_eq!(off.why_unshared(), "");
     assert!(!folder.join("multigrain").exists());

@@ -255,6 +255,27 @@ fn the_callers_processors_are_as_before() {
     }
 }
 
+/// Whatever other teams of the process may use.
+#[cfg(all(target_os = "linux", not(miri)))]
+#[test]
+fn a_team_keeps_to_the_processors_of_who_made_it() {
+    let mask = || rustix::thread::sched_getaffinity(None).unwrap();
+    let all = mask();
+    let each = (0..rustix::thread::CpuSet::MAX_CPU).filter(|&processor| all.is_set(processor));
+    for processor in each {
+        // A thread of its own, whose processors nobody else's are.
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut only = rustix::thread::CpuSet::new();
+                only.set(processor);
+                rustix::thread::sched_setaffinity(None, &only).unwrap();
+                let team = Team::new(TeamOptions { workers: 1, ..TeamOptions::default() }).unwrap();
+                assert!(team.run(|| mask() == only), "on processor {processor}");
+            });
+        });
+    }
+}
+
 #[test]
 fn chains_are_claimed_exactly_once() {
     let team = team(4);

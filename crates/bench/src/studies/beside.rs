@@ -87,7 +87,8 @@ fn command(bench: &Bench<'_>, program: Program, shares: bool, alignment: &Source
         Program::Raxml => peer(&[], "raxml", &["--alignment", &alignment.file.display().to_string()]),
         Program::Sgemm | Program::Hmmer | Program::Phylo => {
             let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-            let before: &[&str] = if shares { &[] } else { &["env", "MULTIGRAIN_WEIGHT=off"] };
+            let before: &[&str] =
+                if shares { &["env", "MULTIGRAIN_WEIGHT=10"] } else { &["env", "-u", "MULTIGRAIN_WEIGHT"] };
             let file = alignment.file.display().to_string();
             let after = ["beside", "--as", program.name(), "--threads", &threads, "--alignment", &file];
             let quick: &[&str] = if bench.args.quick { &["--quick"] } else { &[] };

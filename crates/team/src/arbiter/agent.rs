@@ -21,10 +21,9 @@ const TURN_NS: u64 = 40_000_000;
 const EARLY_NS: u64 = 10_000;
 /// From this part of a turn on that workers were ready to run and did not, others have their processors.
 const SET_ASIDE: f64 = 0.05;
-/// Of weights, the usual one and the largest.
-const USUAL: u32 = 10;
+/// The largest weight.
 const LARGEST: u32 = 100;
-/// Says which weight a process has, or that it shares nothing.
+/// Says which weight a process has that shares its processors.
 const WEIGHT: &str = "MULTIGRAIN_WEIGHT";
 
 /// Nanoseconds of the clock that all processes share.
@@ -44,7 +43,7 @@ impl Waker {
     }
 }
 
-/// Takes a seat and starts the agent; none where sharing is switched off.
+/// Takes a seat and starts the agent; none where this process takes no part.
 pub(super) fn start(here: &'static Here) -> Result<Option<Waker>, Refusal> {
     let Some(weight) = weight()? else { return Ok(None) };
     let allowed = here.cores().allowed.clone();
@@ -69,14 +68,13 @@ pub(super) fn start(here: &'static Here) -> Result<Option<Waker>, Refusal> {
     Ok(Some(waker))
 }
 
-/// The weight that is asked for; none where this process is to share nothing.
+/// The weight that is asked for; none where this process takes no part.
 fn weight() -> Result<Option<u32>, Refusal> {
-    let Some(given) = std::env::var_os(WEIGHT) else { return Ok(Some(USUAL)) };
+    let Some(given) = std::env::var_os(WEIGHT) else { return Ok(None) };
     let text = given.to_string_lossy();
     match text.parse() {
         Ok(weight @ 1..=LARGEST) => Ok(Some(weight)),
-        _ if text == "off" => Ok(None),
-        _ => Err(format!("{WEIGHT} is {text:?}; give 1 to {LARGEST}, {USUAL} being usual, or off")),
+        _ => Err(format!("{WEIGHT} is {text:?}; give 1 to {LARGEST}")),
     }
 }
 
@@ -172,7 +170,8 @@ impl Agent {
         self.others.retain(|known| others().any(|says| says.process == known.process));
         for says in others() {
             if self.others.iter().all(|known| known.process != says.process) {
-                self.others.push(Other { process: says.process, end: life::end_of(says.process), has_ended: false });
+                let (end, has_ended) = life::end_of(says.process);
+                self.others.push(Other { process: says.process, end, has_ended });
             }
         }
     }
