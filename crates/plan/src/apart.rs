@@ -6,7 +6,7 @@ use crate::loops::turns;
 use crate::plan::PassReport;
 use crate::planner::{Blocks, Planner, in_blocks};
 use crate::scope::{Key, Scope, Split, identity};
-use crate::stages::take_apart;
+use crate::stages::{Apart, take_apart};
 use crate::ways::Ways;
 use multigrain_machine::readable_bytes;
 use multigrain_program::{Call, CallShape, Tunable};
@@ -16,15 +16,6 @@ use std::sync::Arc;
 /// For calls of each task and shape: why they have to be taken apart, if they have to be.
 #[derive(Default)]
 pub(crate) struct Reasons(FxHashMap<Key, Option<String>>);
-
-/// What the calls of a scope become that are taken apart.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Apart {
-    /// So many calls, once they are split.
-    pub(crate) listed: u64,
-    /// So many before.
-    pub(crate) stages: u64,
-}
 
 impl Planner<'_> {
     /// The calls of a scope with those taken apart that have to be, and a line on each; `None` where no task has stages.

@@ -1,6 +1,5 @@
 //! The planner: runs the passes for every edge from the root down and caches plans by shape.
 
-use crate::apart::Apart;
 use crate::cost::SLOWER_UNDIVIDED;
 use crate::edge::{Draft, Overflow, draft};
 use crate::error::{Enough, PlanError};
@@ -13,6 +12,7 @@ use crate::remaining::Left;
 use crate::rooms::kept;
 use crate::scope::{Key, Lying, Scope, Split, identity, split};
 use crate::search::{choose, like, too_many};
+use crate::stages::Apart;
 use crate::staging::DoesNotFit;
 use crate::steps::{count, together};
 use crate::ways::Ways;

@@ -16,6 +16,15 @@ const DEPTH_MAX: usize = 8;
 /// So many calls is one taken apart into, at most, stages of stages counted: a transform has three.
 const STAGES_MAX: usize = 1 << 12;
 
+/// What the calls of a scope become that are taken apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Apart {
+    /// So many calls, once they are split.
+    pub(crate) listed: u64,
+    /// So many before.
+    pub(crate) stages: u64,
+}
+
 /// The calls of a scope with those taken apart that have to be, and a line on each that is; `reason` says why one of this
 /// task and shape has to be. `None` where no task has stages.
 pub(crate) fn take_apart<E: From<SplitError>>(

@@ -60,7 +60,7 @@ pub trait Task: Send + Sync + 'static {
 
     /// The call as a short sequence of calls on its arguments, each of which is then split by its own tunables, with
     /// other block shapes than its neighbours; empty when the task is no such sequence. A planner takes a call apart
-    /// like this where no block of it fits, or where its blocks are fewer than the workers.
+    /// like this where no block of it fits, or where its blocks are fewer than the workers and those of the part with most work are more.
     fn stages(&self, _call: &CallShape) -> Vec<SubCall> {
         Vec::new()
     }
