@@ -1,5 +1,5 @@
 /* What a barrier, a sum of floats in its place, and a whole parallel region cost among OpenMP threads: nanoseconds an
- * operation. And a program as others are that share a computer: one parallel loop after the other, in seconds. The same program serves both runtimes: compiled for GNU's, and under LLVM's by preloading it, which speaks
+ * operation. The same program serves both runtimes: compiled for GNU's, and under LLVM's by preloading it, which speaks
  * GNU's interface. */
 #include "peer.h"
 
@@ -10,7 +10,6 @@ enum { BATCH = 32, ELEMENTS_MAX = 4096 };
 struct job {
     int reduce;
     int region;
-    int loop;
     long calls;
     long elements;
     int threads;
@@ -60,29 +59,8 @@ static void regions(struct job *job, long batches) {
     }
 }
 
-/* Parallel loops of some 0.1 ms a thread each; the sum keeps them from being left out. */
-static float loops(struct job *job) {
-    float sum = 0;
-    for (long call = 0; call < job->calls; call++) {
-#pragma omp parallel for schedule(static) reduction(+ : sum) num_threads(job->threads)
-        for (int t = 0; t < job->threads; t++) {
-            float chain = (float)call;
-            for (int i = 0; i < 30000; i++)
-                chain = chain * 0.999f + 1.0f;
-            sum += chain;
-        }
-    }
-    return sum;
-}
-
 static void repeat(void *state, struct peer_answer *answer) {
     struct job *job = (struct job *)state;
-    if (job->loop) {
-        double start = peer_now_seconds();
-        result[0] = loops(job);
-        answer->value = peer_now_seconds() - start;
-        return;
-    }
     long batches = job->calls / BATCH;
     void (*work)(struct job *, long) = job->region ? regions : perform;
     work(job, batches < 8 ? batches : 8); /* wakes the threads */
@@ -92,7 +70,7 @@ static void repeat(void *state, struct peer_answer *answer) {
 
 int main(int count, char **arguments) {
     struct peer_option options[] = {
-        {"work", "barrier", "barrier, reduce (a reduction clause over an array of floats), region (a parallel region) or loop (one parallel loop after the other, in seconds)"},
+        {"work", "barrier", "barrier, reduce (a reduction clause over an array of floats) or region (a parallel region)"},
         {"calls", "20000", "operations in one repetition; the figure is the median of batches of 32"},
         {"elements", "32", "floats of a reduction"},
         {"threads", "2", "threads"},
@@ -104,9 +82,8 @@ int main(int count, char **arguments) {
     struct job job = {0};
     job.reduce = strcmp(work, "reduce") == 0;
     job.region = strcmp(work, "region") == 0;
-    job.loop = strcmp(work, "loop") == 0;
-    if (!job.reduce && !job.region && !job.loop && strcmp(work, "barrier") != 0)
-        peer_error(PEER_EXIT_WRONG_REQUEST, "--work is barrier, reduce, region or loop, got '%s'", work);
+    if (!job.reduce && !job.region && strcmp(work, "barrier") != 0)
+        peer_error(PEER_EXIT_WRONG_REQUEST, "--work is barrier, reduce or region, got '%s'", work);
     job.calls = peer_number(options, "calls", BATCH, 100000000);
     job.elements = peer_number(options, "elements", 1, ELEMENTS_MAX);
     job.threads = (int)peer_number(options, "threads", 1, 4096);

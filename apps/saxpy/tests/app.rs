@@ -139,17 +139,3 @@ fn wrong_requests_are_refused_and_named() {
     let message = testing::refusal(&runtime, &Args { n: Some(0), ..Args::default() });
     assert!(message.contains("length zero"), "{message}");
 }
-
-/// Workers that would only take processors from others leave the work to them.
-#[test]
-fn no_more_workers_compute_than_there_are_processors() {
-    let at_once = std::thread::available_parallelism().unwrap().get();
-    let runtime = Runtime::new(Options { threads: Some(4 * at_once), ..Options::default() }).unwrap();
-    let app = Args { n: Some(1 << 20), ..Args::default() }.prepare(&runtime).unwrap();
-    let outcome = runtime.run(&app.job, Settings { full_trace: true, ..Settings::default() }).unwrap();
-    let records = &outcome.trace.as_ref().unwrap().records;
-    let leaves = records.iter().filter(|record| record.kind == multigrain::rooms::trace::Kind::Leaf);
-    let workers: Vec<usize> = leaves.map(|leaf| leaf.worker as usize).collect();
-    assert!(workers.len() > at_once && workers.iter().all(|&worker| worker < at_once), "{workers:?}");
-    assert!((app.check)(&outcome, 1).unwrap().holds());
-}

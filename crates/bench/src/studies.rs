@@ -4,7 +4,6 @@ use crate::entry::Entry;
 use multigrain_console::Failure;
 use std::path::Path;
 
-mod beside;
 mod grains;
 mod levels;
 mod loops;
@@ -36,11 +35,6 @@ pub(crate) const ENTRIES: &[Entry] = &[
         "loops",
         "More tasks than workers, in turns by direct hand-off and otherwise, beside the system's own threads, as a table and a figure; only when it is named",
         loops::loops,
-    ),
-    Entry::study(
-        "beside",
-        "Pairs of programs on the same processors, ours and others': what each gets of its half, as a table and a figure; only when it is named",
-        beside::beside,
     ),
     Entry::simulated(
         "papers",

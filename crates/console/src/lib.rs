@@ -52,11 +52,7 @@ pub fn finish(work: impl FnOnce() -> Result<(), Failure>) -> ExitCode {
 /// The same, with the exit status as a number.
 pub fn finished(work: impl FnOnce() -> Result<(), Failure>) -> u8 {
     // Nothing of what the work leaves behind is looked at after a panic.
-    let ended = std::panic::catch_unwind(AssertUnwindSafe(work));
-    if let Some(why) = multigrain::rooms::team::unshared() {
-        say(&format!("processors were not shared with other programs: {why}"));
-    }
-    match ended {
+    match std::panic::catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => 0,
         Ok(Err(failure)) => failure.told(),
         Err(_) => Failure::panicked().told(),

@@ -18,21 +18,26 @@ mod system {
         (0..CpuSet::MAX_CPU).filter(|cpu| mask.is_set(*cpu)).collect()
     }
 
-    fn mask(processors: &[usize]) -> Mask {
+    /// Binds the calling thread to one processor; whether the system did.
+    pub(crate) fn to(processor: usize) -> bool {
         let mut mask = CpuSet::new();
-        processors.iter().for_each(|processor| mask.set(*processor));
-        mask
+        mask.set(processor);
+        restore(&mask)
     }
 
-    /// Lets another thread of this process, by the number that the system has for it, run on these processors only; whether the system did.
-    pub(crate) fn other_among(thread: u32, processors: &[usize]) -> bool {
+    /// Binds another thread of this process, by the number that the system has for it; whether the system did.
+    pub(crate) fn other_to(thread: u32, processor: usize) -> bool {
+        let mut mask = CpuSet::new();
+        mask.set(processor);
         let thread = rustix::thread::Pid::from_raw(thread.cast_signed());
-        thread.is_some_and(|thread| sched_setaffinity(Some(thread), &mask(processors)).is_ok())
+        thread.is_some_and(|thread| sched_setaffinity(Some(thread), &mask).is_ok())
     }
 
     /// Lets the calling thread run on these processors only; whether the system did.
     pub(crate) fn among(processors: &[usize]) -> bool {
-        restore(&mask(processors))
+        let mut mask = CpuSet::new();
+        processors.iter().for_each(|processor| mask.set(*processor));
+        restore(&mask)
     }
 
     /// Gives the calling thread a mask back; whether the system did.
@@ -60,7 +65,11 @@ mod system {
         Vec::new()
     }
 
-    pub(crate) fn other_among(_: u32, _: &[usize]) -> bool {
+    pub(crate) fn to(_: usize) -> bool {
+        false
+    }
+
+    pub(crate) fn other_to(_: u32, _: usize) -> bool {
         false
     }
 
@@ -77,9 +86,31 @@ mod system {
     }
 }
 
-pub(crate) use system::{Mask, among, current, other_among, restore, thread};
+pub(crate) use system::{among, other_to, thread, to};
 
 /// The processors that the calling thread may use, in ascending order; empty if the system does not say.
 pub(crate) fn allowed() -> Vec<usize> {
     system::current().map_or_else(Vec::new, |mask| system::processors(&mask))
+}
+
+/// Binds the calling thread until it is dropped; then its former mask is back.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    before: Option<system::Mask>,
+}
+
+impl Bound {
+    pub(crate) fn to(processor: usize) -> Bound {
+        // Without the former mask there would be no way back, so nothing is bound.
+        let before = system::current().filter(|_| system::to(processor));
+        Bound { before }
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        if let Some(mask) = &self.before {
+            system::restore(mask);
+        }
+    }
 }

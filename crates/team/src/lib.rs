@@ -23,7 +23,6 @@
 //! ```
 
 mod abort;
-mod arbiter;
 mod bind;
 mod chains;
 pub mod collective;
@@ -45,7 +44,6 @@ mod sync;
 mod team;
 
 pub use abort::{Abort, Aborted};
-pub use arbiter::unshared;
 pub use chains::ChainQueue;
 pub use pad::Padded;
 pub use panic::{WorkerPanic, panic_message};

@@ -195,7 +195,7 @@ impl Signal {
         spin: SpinLimit,
         abort: Option<&Abort>,
     ) -> Result<bool, Aborted> {
-        let mut polls = spin.polls_now();
+        let mut polls = spin.polls();
         loop {
             if ready(look(&self.word)) {
                 return Ok(true);

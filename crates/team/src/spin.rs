@@ -1,7 +1,6 @@
 //! How long a worker looks before it sleeps.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::sync::spin_loop;
@@ -37,24 +36,6 @@ impl SpinLimit {
     pub const fn polls(self) -> u32 {
         self.polls
     }
-
-    /// How often a wait that begins now looks before it parks.
-    #[inline]
-    pub(crate) fn polls_now(self) -> u32 {
-        match CROWDED.load(Ordering::Relaxed) {
-            true => self.polls.min(SpinLimit::SHORT.polls),
-            false => self.polls,
-        }
-    }
-}
-
-/// Whether the workers of this process have fewer processors than there are, or others have these, too.
-static CROWDED: AtomicBool = AtomicBool::new(false);
-
-/// Says whether whoever spins now takes the processor from somebody who computes.
-#[cfg(all(target_os = "linux", not(any(loom, miri))))]
-pub(crate) fn set_crowded(crowded: bool) {
-    CROWDED.store(crowded, Ordering::Relaxed);
 }
 
 impl Default for SpinLimit {

@@ -3,8 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use crate::arbiter::{Leading, Threads};
-use crate::bind;
+use crate::bind::{self, Bound};
 use crate::fork::{self, Crew, Members};
 use crate::mailbox::{Mailbox, Post};
 use crate::panic::WorkerPanic;
@@ -37,10 +36,8 @@ impl Default for TeamOptions {
 pub struct Team {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    /// Whether there is a processor for each worker, to which it is bound.
-    binds: bool,
-    /// How many workers can run at once.
-    at_once: usize,
+    /// The processor of worker 0 during [`Team::run`].
+    processor: Option<usize>,
     /// Held by the one thread outside the team that uses it.
     entry: Mutex<()>,
 }
@@ -53,7 +50,6 @@ impl std::panic::RefUnwindSafe for Team {}
 struct Shared {
     mailboxes: Box<[Mailbox]>,
     spin: SpinLimit,
-    threads: std::sync::Arc<Threads>,
     /// How many of the team's own threads are bound.
     bound: AtomicUsize,
 }
@@ -71,33 +67,32 @@ impl Team {
     /// If the system refuses a thread; those already started are ended.
     pub fn new(options: TeamOptions) -> io::Result<Team> {
         let workers = options.workers.max(1);
+        let processors = bind::allowed();
         // This counts what the mask allows and what a quota of a control group leaves of it.
-        let at_once = std::thread::available_parallelism().map_or(workers, |at_once| workers.min(at_once.get()));
-        let spin = match workers > at_once {
+        let oversubscribed = std::thread::available_parallelism().is_ok_and(|at_once| workers > at_once.get());
+        let spin = match oversubscribed {
             true => SpinLimit::from_polls(options.spin.polls().min(SpinLimit::SHORT.polls())),
             false => options.spin,
         };
-        let binds = options.bind && workers == at_once && workers <= bind::allowed().len();
+        let processor_of = |worker: usize| processors.get(worker).copied().filter(|_| options.bind && !oversubscribed);
         let shared = Arc::new(Shared {
             mailboxes: (0..workers).map(|_| Mailbox::new()).collect(),
             spin,
-            threads: Threads::new(workers, binds),
             bound: AtomicUsize::new(0),
         });
-        let mut team = Team { shared, threads: Vec::new(), binds, at_once, entry: Mutex::new(()) };
+        let mut team = Team { shared, threads: Vec::new(), processor: processor_of(0), entry: Mutex::new(()) };
         for worker in 1..workers {
-            let shared = Arc::clone(&team.shared);
+            let (shared, processor) = (Arc::clone(&team.shared), processor_of(worker));
             let thread = Builder::new().name(format!("worker-{worker}")).spawn(move || {
-                if shared.threads.is(worker) {
+                if processor.is_some_and(bind::to) {
                     shared.bound.fetch_add(1, Ordering::Relaxed);
                 }
                 // SAFETY: this thread is the only one started for this worker.
                 unsafe { fork::serve(shared.crew(), worker) };
-                shared.threads.is_no_more(worker);
             })?;
             team.threads.push(thread);
         }
-        if team.binds {
+        if team.processor.is_some() {
             // Every thread has been bound, or not, when it takes its first job.
             let _ = team.fork(0..workers, &|_| {});
         }
@@ -109,11 +104,6 @@ impl Team {
         self.shared.mailboxes.len()
     }
 
-    /// How many of its workers can run at once: more claim no more work in a time, and take processors from each other.
-    pub fn at_once(&self) -> usize {
-        self.at_once
-    }
-
     /// How long the waits of this team spin; for [`crate::Progress`] that its workers use.
     pub fn spin(&self) -> SpinLimit {
         self.shared.spin
@@ -122,7 +112,7 @@ impl Team {
     /// Whether the system has bound each of the team's own threads to a processor. (Worker 0 is bound during
     /// [`Team::run`].)
     pub fn bound(&self) -> bool {
-        self.binds && self.shared.bound.load(Ordering::Relaxed) == self.threads.len()
+        self.processor.is_some() && self.shared.bound.load(Ordering::Relaxed) == self.threads.len()
     }
 
     /// The number that the operating system has for each worker's thread, for whoever observes them from outside: worker 0 is the
@@ -147,7 +137,7 @@ impl Team {
             return body();
         }
         let _turn = lock(&self.entry);
-        let _leading = Leading::new(&self.shared.threads);
+        let _bound = self.processor.map(Bound::to);
         let _placed = Placed::new(self.place(0..self.workers()));
         body()
     }

@@ -26,7 +26,7 @@ pub(crate) struct How {
     /// Shows of `collectives` every algorithm at every group size, instead of a line for each operation and a picture
     #[arg(long)]
     pub(crate) verbose: bool,
-    /// Where `levels` and `collectives` alone [default: .], `papers`, `scaling`, `loops`, `beside` and `dispatch` [default: nowhere] put
+    /// Where `levels` and `collectives` alone [default: .], `papers`, `scaling`, `loops` and `dispatch` [default: nowhere] put
     /// their figures
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
@@ -56,56 +56,6 @@ pub(crate) struct How {
     pub(crate) peer_timeout: u64,
     #[command(flatten, next_help_heading = "Options of loops")]
     pub(crate) loops: Loops,
-    #[command(flatten, next_help_heading = "Options of beside")]
-    pub(crate) beside: Beside,
-}
-
-/// Which programs `beside` puts beside each other.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Beside {
-    /// Programs, of which every pair is measured, such as sgemm,openmp-active [default: all]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum)]
-    pub(crate) among: Vec<Program>,
-    /// One of a pair, which takes its turns when it is told to
-    #[arg(long = "as", hide = true, value_enum)]
-    pub(crate) program: Option<Program>,
-}
-
-/// A program of a pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Program {
-    /// A product of matrices, ours
-    Sgemm,
-    /// A profile against sequences, ours
-    Hmmer,
-    /// A search for a tree, ours
-    Phylo,
-    /// Parallel loops of GNU's OpenMP, whose threads spin where they wait
-    OpenmpActive,
-    /// The same, whose threads sleep where they wait
-    OpenmpPassive,
-    /// RAxML with threads
-    Raxml,
-}
-
-impl Program {
-    pub(crate) const ALL: [Program; 6] =
-        [Program::Sgemm, Program::Hmmer, Program::Phylo, Program::OpenmpActive, Program::OpenmpPassive, Program::Raxml];
-
-    pub(crate) fn is_ours(self) -> bool {
-        matches!(self, Program::Sgemm | Program::Hmmer | Program::Phylo)
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Program::Sgemm => "sgemm",
-            Program::Hmmer => "hmmer",
-            Program::Phylo => "phylo",
-            Program::OpenmpActive => "openmp-active",
-            Program::OpenmpPassive => "openmp-passive",
-            Program::Raxml => "raxml",
-        }
-    }
 }
 
 /// What `loops` shares processors among.

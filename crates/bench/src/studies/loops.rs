@@ -5,7 +5,7 @@
 //! beginning with another one.
 
 mod load;
-pub(super) mod programs;
+mod programs;
 
 use super::check_folder;
 use crate::entry::Page;

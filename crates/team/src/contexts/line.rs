@@ -116,7 +116,7 @@ impl Line {
         if let Some(&cpu) = self.cpus.get(processor)
             && thread != 0
             && place.bound.load(Ordering::Relaxed) != processor
-            && bind::other_among(thread, &[cpu])
+            && bind::other_to(thread, cpu)
         {
             place.bound.store(processor, Ordering::Relaxed);
         }
@@ -137,7 +137,7 @@ impl Line {
                 // Its thread was not known yet when it was given the first.
                 if let Some(&cpu) = self.cpus.get(processor)
                     && place.bound.load(Ordering::Relaxed) != processor
-                    && bind::among(&[cpu])
+                    && bind::to(cpu)
                 {
                     place.bound.store(processor, Ordering::Relaxed);
                 }

@@ -34,20 +34,20 @@ impl Program {
     }
 }
 
-pub(in crate::studies) fn said(value: &Value) -> Result<(), Failure> {
+fn said(value: &Value) -> Result<(), Failure> {
     print(&format!("{value}\n"))
 }
 
-pub(in crate::studies) fn asked() -> impl Iterator<Item = String> {
+fn asked() -> impl Iterator<Item = String> {
     std::io::stdin().lines().map_while(Result::ok).take_while(|line| line == "run")
 }
 
-pub(in crate::studies) fn ready() -> Result<(), Failure> {
+fn ready() -> Result<(), Failure> {
     said(&json!({ "ready": true, "peer": "loops", "version": env!("CARGO_PKG_VERSION") }))
 }
 
 /// Where the bench is killed there is nobody to compute for, and whoever measures next would have this beside it.
-pub(in crate::studies) fn end_with_the_bench() {
+fn end_with_the_bench() {
     #[cfg(target_os = "linux")]
     // Where the system refuses it, it ends after its turn.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
