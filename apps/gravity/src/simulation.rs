@@ -9,7 +9,7 @@ const CALL_INTERACTIONS: u64 = 1 << 20;
 /// Steps of one call: enough to show a planner that what stays is used again, ...
 const CALL_STEPS_MIN: u64 = 8;
 /// ... and few enough to be planned in no time.
-const CALL_STEPS_MAX: u64 = 1024;
+const CALL_STEPS_MAX: u64 = 4096;
 /// The state is read again from a snapshot when this many steps were made since it last was. What is interrupted goes on
 /// from there; it costs one more evaluation of the forces, less than one in a hundred ...
 const RELOAD_STEPS: u64 = 128;

@@ -3,8 +3,8 @@
 
 use multigrain::app::Application;
 use multigrain::prelude::*;
+use multigrain::rooms::plan::Plan;
 use multigrain::rooms::plan::testing::Rng;
-use multigrain::rooms::plan::{Body, Plan};
 use multigrain::rooms::store::faults::{Count, DieAt, FailAt, Faults};
 use multigrain::rooms::store::npy;
 use multigrain::{MachineChoice, testing};
@@ -224,12 +224,8 @@ fn many_steps_are_planned_with_little() {
     let app = Args { n: Some(8192), steps: 2000, ..Args::default() }.prepare(&runtime).unwrap();
     let planned = runtime.plan(&app.job).unwrap();
     // The steps of one call are planned once.
-    let mut plans = vec![&*planned.plan];
+    let plans = planned.plan.all();
     assert!(plans[0].is_in_parts(), "{}", planned.plan);
-    plans.extend(planned.plan.classes.iter().filter_map(|class| match &class.body {
-        Body::Inner(inner) => Some(&**inner),
-        Body::Leaf { .. } => None,
-    }));
     let calls: usize = plans.iter().map(|plan| plan.calls.len()).sum();
     assert!(calls < 12 * 2000, "{calls} calls");
     let dependence = |plan: &&Plan| Some(plan.passes.iter().find(|p| p.pass == "dependence")?.summary.clone());
@@ -269,26 +265,13 @@ fn a_run_over_strict_edges_that_is_killed_anywhere_is_continued() {
 /// No block of all steps fits then, and a list of all their calls would be long.
 #[test]
 fn particles_that_outgrow_local_stores_are_planned_stage_by_stage() {
-    fn listed<'a>(plan: &'a Plan, seen: &mut Vec<&'a Plan>) {
-        if seen.iter().any(|other| std::ptr::eq(*other, plan)) {
-            return;
-        }
-        seen.push(plan);
-        for class in &plan.classes {
-            if let Body::Inner(inner) = &class.body {
-                listed(inner, seen);
-            }
-        }
-    }
     let runtime = runtime_on(machine("ps3", Path::new(".")), None, 2, None);
     let calls = |steps| {
         let app =
             Args { n: Some(200_000), steps, snapshots: Some(steps), ..Args::default() }.prepare(&runtime).unwrap();
         let planned = runtime.plan(&app.job).unwrap();
         assert_eq!(planned.refused, None, "a run is possible");
-        let mut plans = Vec::new();
-        listed(&planned.plan, &mut plans);
-        plans.iter().map(|plan| plan.calls.len()).sum::<usize>()
+        planned.plan.all().iter().map(|plan| plan.calls.len()).sum::<usize>()
     };
     let (few, many) = (calls(64), calls(1024));
     // Each call of eight steps is one more part, with all that is in the plan of one.

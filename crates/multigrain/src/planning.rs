@@ -11,7 +11,7 @@ use crate::resume::GoingOn;
 use crate::wire::Wire;
 use multigrain_engine::{Memories, MemoryBytes, Part};
 use multigrain_machine::{Driver, Layout, Machine, Memory, readable_bytes};
-use multigrain_plan::{Body, EdgeTraffic, Enough, Mapping, Plan, PlanError, PlanOptions, Planner};
+use multigrain_plan::{EdgeTraffic, Enough, Mapping, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::{ArrayDecl, Program, Role};
 use multigrain_store::{buffer::give_free_memory_back, npy};
 use std::sync::Arc;
@@ -401,24 +401,14 @@ impl Keeps {
     }
 }
 
-/// What a plan takes as long as somebody has it: of parts as much as while it is made.
+/// What a plan takes as long as somebody has it: for its calls and those of all that it holds. Parts have no steps, slots or
+/// hazards, and take as much while they are made.
 pub(crate) fn plan_bytes(plan: &Plan) -> u64 {
-    calls_in_all(plan, &mut Vec::new()).saturating_mul(PLAN_CALL_BYTES)
-}
-
-/// Calls of a plan and of all that it holds, each counted once; parts have no steps, slots or hazards.
-fn calls_in_all(plan: &Plan, seen: &mut Vec<*const Plan>) -> u64 {
-    let calls = plan.calls.len() as u64;
-    let mut calls = if plan.is_in_parts() { calls.div_ceil(PARTS_A_CALL) } else { calls };
-    for class in &plan.classes {
-        if let Body::Inner(inner) = &class.body
-            && !seen.contains(&Arc::as_ptr(inner))
-        {
-            seen.push(Arc::as_ptr(inner));
-            calls += calls_in_all(inner, seen);
-        }
-    }
-    calls
+    let calls = |plan: &Plan| match plan.is_in_parts() {
+        true => (plan.calls.len() as u64).div_ceil(PARTS_A_CALL),
+        false => plan.calls.len() as u64,
+    };
+    plan.all().into_iter().map(calls).sum::<u64>().saturating_mul(PLAN_CALL_BYTES)
 }
 
 /// Whether plans for one machine are plans for the other: how much of a disk is free changes from run to run, and is

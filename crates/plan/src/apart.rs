@@ -4,12 +4,12 @@ use crate::error::PlanError;
 use crate::facts::{EdgeFacts, TaskRef};
 use crate::loops::turns;
 use crate::plan::PassReport;
-use crate::planner::{Blocks, Planner, in_blocks};
-use crate::scope::{Key, Scope, Split, identity};
+use crate::planner::Planner;
+use crate::scope::{Key, Scope, identity};
 use crate::stages::{Apart, take_apart};
 use crate::ways::Ways;
 use multigrain_machine::readable_bytes;
-use multigrain_program::{Call, CallShape, Tunable};
+use multigrain_program::{Call, CallShape};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -66,35 +66,6 @@ impl Planner<'_> {
         Ok((stages > scope.calls.len() as u64).then_some(Apart { listed: all, stages }))
     }
 
-    /// The calls of a scope, blocks of all of which are as long along an axis as those of the call with the most work, where both have
-    /// the axis: so that the block which one call leaves in a child is the one that the next wants.
-    pub(crate) fn in_like_blocks(
-        &mut self,
-        facts: &EdgeFacts<'_>,
-        scope: &Scope,
-    ) -> Result<(Split, Blocks), PlanError> {
-        let task_of = |call: &Call| &scope.tasks[call.task as usize];
-        let seconds = |call: &Call| facts.run_seconds(&**task_of(call), &call.shape());
-        let most = scope.calls.iter().max_by(|a, b| seconds(a).total_cmp(&seconds(b))).ok_or(PlanError::Empty)?;
-        let (lead, of_lead) = (task_of(most), most.shape());
-        let (axes, lengths) = (lead.tunables(&of_lead), self.tunables(facts, lead, &of_lead)?);
-        in_blocks(scope, |task, shape| {
-            let own = self.tunables(facts, task, shape)?;
-            if identity(task) == identity(lead) && *shape == of_lead {
-                return Ok(own);
-            }
-            let like = |(name, length): (&'static str, u64)| {
-                let axis = task.tunables(shape).into_iter().find(|axis| axis.name == name);
-                let has = |axis: &Tunable| axes.iter().any(|other| (other.name, other.extent) == (name, axis.extent));
-                let other = axis.filter(has).map(|axis| (lengths.get(name, axis.extent), axis));
-                other
-                    .filter(|(length, axis)| task.allows(axis, *length))
-                    .map_or((name, length), |(other, _)| (name, other))
-            };
-            Ok(own.iter().map(like).collect())
-        })
-    }
-
     /// Why a call has to be taken apart on an edge, if it has to be.
     fn reason(
         &mut self,
@@ -124,7 +95,8 @@ impl Planner<'_> {
                     format!("its {calls} blocks would leave some of {} x {child} without work", facts.children)
                 }))
             }
-            Err(PlanError::TooManyCalls { calls, most, .. }) => {
+            // By a mapping's tile there are as many as were asked for.
+            Err(PlanError::TooManyCalls { calls, most, .. }) if !self.is_mapped(facts, task) => {
                 Ok(Some(format!("its blocks would be {calls}, more than {most}")))
             }
             Err(PlanError::DoesNotFit { tile, need, capacity, .. }) => {

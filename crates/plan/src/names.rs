@@ -1,7 +1,7 @@
 //! What the numbers in the records of a run stand for: plans and slots, numbered once before the run. Measured and
 //! simulated runs have the same.
 
-use crate::plan::{Body, Op, Places, Plan};
+use crate::plan::{Op, Places, Plan};
 use multigrain_machine::{Branch, Layout, Machine};
 use multigrain_trace::{ArrayInfo, ClockInfo, EdgeInfo, Header, PlanInfo, SlotInfo, Use};
 use std::collections::HashMap;
@@ -69,15 +69,12 @@ impl Names {
         };
         let mut names =
             Names { plans: HashMap::new(), tasks: HashMap::new(), header, slots: Vec::new(), uses: Vec::new() };
-        names.add(plan);
+        plan.all().into_iter().for_each(|plan| names.add(plan));
         names.uses.sort_unstable();
         names
     }
 
     fn add(&mut self, plan: &Plan) {
-        if self.plans.contains_key(&address(plan)) {
-            return;
-        }
         let number = self.header.plans.len() as u32;
         let array = |a: &multigrain_program::ArrayDecl| ArrayInfo {
             name: a.name.clone(),
@@ -112,11 +109,6 @@ impl Names {
             }
         }
         self.plans.insert(address(plan), PlanNumbers { plan: number, first_slots, tasks });
-        for class in &plan.classes {
-            if let Body::Inner(inner) = &class.body {
-                self.add(inner);
-            }
-        }
     }
 
     /// The names for the trace of a run that is about to begin, with the clock that its records will be timed by.

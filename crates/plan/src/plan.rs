@@ -6,6 +6,7 @@
 use crate::ways::Ways;
 use multigrain_machine::Driver;
 use multigrain_program::{Arg, Args, ArrayDecl, Call, CallShape, DynTask, Role, Scalars, Tunables};
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -269,6 +270,24 @@ pub(crate) fn temporary_bytes(arrays: &[ArrayDecl]) -> u64 {
 }
 
 impl Plan {
+    /// This plan and those that it holds, each once and before what it holds itself: the order in which
+    /// [`crate::names::Names`] numbers them.
+    pub fn all(&self) -> Vec<&Plan> {
+        fn add<'p>(plan: &'p Plan, seen: &mut FxHashSet<*const Plan>, all: &mut Vec<&'p Plan>) {
+            if seen.insert(plan) {
+                all.push(plan);
+                for class in &plan.classes {
+                    if let Body::Inner(inner) = &class.body {
+                        add(inner, seen, all);
+                    }
+                }
+            }
+        }
+        let mut all = Vec::new();
+        add(self, &mut FxHashSet::default(), &mut all);
+        all
+    }
+
     /// How many phases the batches of a balanced plan have.
     pub fn phases(&self) -> usize {
         self.children.iter().map(|child| child.phases.len()).max().unwrap_or(0).max(1)

@@ -370,15 +370,6 @@ impl<'m> Planner<'m> {
                 return self.left_in_parts(facts, left).map_err(|_| refused);
             }
         };
-        if !stage_reports.is_empty()
-            && let Ok((like, of_like)) = self.in_like_blocks(facts, scope)
-            && of_like != blocks
-            && like.calls.len() as u64 <= facts.listed_max.max(parts.calls.len() as u64)
-            && let Ok(all) = drafted(&like, None)
-            && all.price() < draft.price()
-        {
-            (parts, blocks, draft) = (like, of_like, all);
-        }
         if left.is_none()
             && self.may_keep_all(facts, single)
             && let Ok((whole, of_whole)) = in_blocks(single, |task, shape| Ok(undivided(task, shape)))

@@ -5,7 +5,7 @@
 //! took: least squares of relative errors, none of the three negative.
 
 use multigrain_machine::LeafRate;
-use multigrain_plan::{Body, Plan};
+use multigrain_plan::Plan;
 use multigrain_trace::{Kind, Trace};
 use std::collections::BTreeMap;
 
@@ -26,8 +26,7 @@ pub struct Sample {
 
 /// The leaves of a run of a plan, by shape. A trace of another plan gives none, or nonsense.
 pub fn samples(plan: &Plan, trace: &Trace) -> Vec<Sample> {
-    let mut plans: Vec<&Plan> = Vec::new();
-    number(plan, &mut plans);
+    let plans = plan.all();
     let mut times: BTreeMap<(u32, u32), Vec<u64>> = BTreeMap::new();
     for record in trace.records.iter().filter(|record| record.kind == Kind::Leaf) {
         let Some(plan) = plans.get(record.subject as usize) else { continue };
@@ -73,19 +72,6 @@ fn mean(ticks: &mut [u64]) -> (u64, u64) {
     let most = ticks[ticks.len() / 2].saturating_mul(INTERRUPTED);
     let counted = &ticks[..ticks.partition_point(|&t| t <= most)];
     (counted.iter().sum::<u64>() / counted.len() as u64, counted.len() as u64)
-}
-
-/// All plans in the order in which [`multigrain_plan::names::Names`] numbers them.
-fn number<'p>(plan: &'p Plan, plans: &mut Vec<&'p Plan>) {
-    if plans.iter().any(|known| std::ptr::eq(*known, plan)) {
-        return;
-    }
-    plans.push(plan);
-    for class in &plan.classes {
-        if let Body::Inner(inner) = &class.body {
-            number(inner, plans);
-        }
-    }
 }
 
 /// The leaf rates that explain samples best, one for each task in them.
