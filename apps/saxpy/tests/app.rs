@@ -1,6 +1,7 @@
 //! The application: the same bytes on every machine, files that stay as they were, refusals in plain words.
 
 use multigrain::app::Application;
+use multigrain::jobs::{Team, TeamOptions};
 use multigrain::prelude::*;
 use multigrain::rooms::plan::testing::Rng;
 use multigrain::testing;
@@ -138,4 +139,19 @@ fn wrong_requests_are_refused_and_named() {
 
     let message = testing::refusal(&runtime, &Args { n: Some(0), ..Args::default() });
     assert!(message.contains("length zero"), "{message}");
+}
+
+/// Workers that would only take processors from others leave the work to them.
+#[test]
+fn no_more_workers_compute_than_there_are_processors() {
+    let options = TeamOptions { workers: 4 * TeamOptions::default().workers, ..TeamOptions::default() };
+    let processors = Team::new(options).unwrap().at_once();
+    let runtime = Runtime::new(Options { threads: Some(options.workers), ..Options::default() }).unwrap();
+    let app = Args { n: Some(1 << 20), ..Args::default() }.prepare(&runtime).unwrap();
+    let outcome = runtime.run(&app.job, Settings { full_trace: true, ..Settings::default() }).unwrap();
+    let records = &outcome.trace.as_ref().unwrap().records;
+    let leaves = records.iter().filter(|record| record.kind == multigrain::rooms::trace::Kind::Leaf);
+    let workers: Vec<usize> = leaves.map(|leaf| leaf.worker as usize).collect();
+    assert!(workers.len() > processors && workers.iter().all(|&worker| worker < processors), "{workers:?}");
+    assert!((app.check)(&outcome, 1).unwrap().holds());
 }

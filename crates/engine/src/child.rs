@@ -127,6 +127,11 @@ impl Interpreter<'_, '_> {
             let all = 0..state.steps.ops.len();
             return self.range(shared, state, all, places);
         }
+        // Nobody waits for a child that claims nothing, and others claim what lies in its list. Workers are counted from the
+        // first of all that share this memory, so that there is always one who claims.
+        if state.at.worker - state.at.leader >= self.team.at_once() {
+            return Ok(());
+        }
         for (number, phase) in shared.phases.iter().enumerate() {
             while let Some((owner, batch)) = phase.claim(state.at.child) {
                 let steps = &shared.plan.children[owner];

@@ -38,6 +38,8 @@ pub struct Team {
     threads: Vec<JoinHandle<()>>,
     /// The processor of worker 0 during [`Team::run`].
     processor: Option<usize>,
+    /// How many workers have a processor each.
+    at_once: usize,
     /// Held by the one thread outside the team that uses it.
     entry: Mutex<()>,
 }
@@ -80,7 +82,9 @@ impl Team {
             spin,
             bound: AtomicUsize::new(0),
         });
-        let mut team = Team { shared, threads: Vec::new(), processor: processor_of(0), entry: Mutex::new(()) };
+        // Of a quota nothing is known but how much it leaves in a while, which more workers use up sooner, and no worse.
+        let at_once = if processors.is_empty() { workers } else { workers.min(processors.len()) };
+        let mut team = Team { shared, threads: Vec::new(), processor: processor_of(0), at_once, entry: Mutex::new(()) };
         for worker in 1..workers {
             let (shared, processor) = (Arc::clone(&team.shared), processor_of(worker));
             let thread = Builder::new().name(format!("worker-{worker}")).spawn(move || {
@@ -102,6 +106,11 @@ impl Team {
     /// How many workers the team has, worker 0 included.
     pub fn workers(&self) -> usize {
         self.shared.mailboxes.len()
+    }
+
+    /// How many of its workers have a processor each: more get no more done in a time, and take processors from each other.
+    pub fn at_once(&self) -> usize {
+        self.at_once
     }
 
     /// How long the waits of this team spin; for [`crate::Progress`] that its workers use.

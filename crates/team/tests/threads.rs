@@ -271,6 +271,7 @@ fn a_team_keeps_to_the_processors_of_who_made_it() {
                 rustix::thread::sched_setaffinity(None, &only).unwrap();
                 let team = Team::new(TeamOptions { workers: 1, ..TeamOptions::default() }).unwrap();
                 assert!(team.run(|| mask() == only), "on processor {processor}");
+                assert_eq!(Team::new(TeamOptions { workers: 3, ..TeamOptions::default() }).unwrap().at_once(), 1);
             });
         });
     }
