@@ -21,8 +21,9 @@ use crate::scope::{Key, Lying, Scope, Split, identity, split};
 use crate::search::too_many;
 use crate::stages::take_apart;
 use crate::ways::Ways;
-use multigrain_program::{Arg, Call, Tunables};
+use multigrain_program::{Arg, Call, Param, Shape, Tunables};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// How many calls those of a scope would be, listed.
@@ -176,8 +177,20 @@ impl Planner<'_> {
         }
         let arrays = facts.lying(&parts.arrays);
         let mut lead: FxHashMap<usize, Tunables> = FxHashMap::default();
-        let mut classes = Vec::with_capacity(parts.classes.len());
-        for ((task_number, shape), call) in parts.classes.iter().zip(firsts) {
+        // What is refused for its rows is soon told of those of odd lengths, so they come first; the others set an example.
+        let odd = |class: usize| {
+            let (task, shape) = &parts.classes[class];
+            let rows = parts.tasks[*task as usize].params().iter().zip(&shape.shapes);
+            let unit = facts.row_unit_bytes();
+            let row_bytes = |(p, shape): (&Param, &Shape)| shape.dims().last().unwrap_or(&1) * p.element.size_bytes();
+            rows.filter(|&row| !row_bytes(row).is_multiple_of(unit)).count()
+        };
+        let mut order: Vec<usize> = (0..parts.classes.len()).collect();
+        order.sort_by_key(|&class| Reverse(odd(class)));
+        let fewest = order.last().map_or(0, |&class| odd(class));
+        let mut bodies = vec![None; order.len()];
+        for class in order {
+            let ((task_number, shape), call) = (&parts.classes[class], firsts[class]);
             let task = parts.tasks[*task_number as usize].clone();
             let args = || call.into_iter().flat_map(|call| &call.args);
             let begins = |arg: &Arg| {
@@ -203,20 +216,27 @@ impl Planner<'_> {
                 planned = self.call(facts.number, &task, shape, 0);
             }
             // Where its blocks must be smaller than the formula says, there may be so many that it is in parts itself.
-            if let Err(PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. } | PlanError::Unmovable { .. }) =
-                &planned
+            if let Err(PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. }) = &planned
                 && self.hints.remove(&key).is_some()
             {
                 planned = self.call(facts.number, &task, shape, 0);
             }
             let planned = planned?;
-            if better.is_none() && !planned.is_in_parts() && inside.contains_key(&identity(&task)) {
+            if better.is_none()
+                && odd(class) == fewest
+                && !planned.is_in_parts()
+                && inside.contains_key(&identity(&task))
+            {
                 let chosen = planned.tunables.iter().find(|(name, _)| name == task.name());
                 let chosen = chosen.map(|(_, values)| values.iter().copied().collect::<Tunables>());
                 lead.extend(chosen.map(|loops| (identity(&task), loops)));
             }
-            classes.push(CallClass { task: *task_number, shape: shape.clone(), body: Body::Inner(planned) });
+            bodies[class] = Some(Body::Inner(planned));
         }
+        let planned = parts.classes.iter().zip(bodies);
+        let classes = planned
+            .filter_map(|((task, shape), body)| Some(CallClass { task: *task, shape: shape.clone(), body: body? }));
+        let classes = classes.collect();
         let mut plan = Plan { numbers, sources, ..self.outline(facts.number, parts, classes) };
         let mut calls = 0;
         for (class, count) in plan.classes.iter().zip(plan.calls_of_class()) {

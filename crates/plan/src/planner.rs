@@ -333,10 +333,12 @@ impl<'m> Planner<'m> {
                 let turns = self.turns(facts, scope)?;
                 if turns.longest > facts.listed_max {
                     let reports = stage_reports.iter().chain(&step_reports).cloned().collect();
-                    match self.in_parts(facts, scope, ways.clone(), reports) {
-                        // Where a part does not fit by itself, a long list may.
-                        Err(_) if turns.all <= facts.calls_max => {}
-                        planned => return Ok(planned?),
+                    let planned = self.in_parts(facts, scope, ways.clone(), reports);
+                    // Where a part does not fit by itself, a long list may; what an edge below cannot move it cannot then.
+                    let below = |memory: &String| *memory != self.memory_name(facts.child);
+                    let is_final = matches!(&planned, Err(PlanError::Unmovable { memory, .. }) if below(memory));
+                    if planned.is_ok() || is_final || turns.all > facts.calls_max {
+                        return Ok(planned?);
                     }
                 }
                 if !*blocked && let Some(plan) = self.of_calls(facts, calls, Some(turns.all)) {
