@@ -25,6 +25,9 @@ pub(crate) const FRIENDLY: u64 = 16;
 /// A loop: number of the axis, and length of its blocks.
 pub(crate) type Loop = (usize, u64);
 
+/// How often each loop turns, on average and at most.
+type Turns = SmallVec<[(f64, u64); 6]>;
+
 struct Parameter {
     dims: SmallVec<[Dimension; 4]>,
     shape: Shape,
@@ -153,6 +156,12 @@ impl<'a> Nest<'a> {
             return true;
         }
         // What a part is given must lie as an array of its own would: see [`EdgeFacts::may_be_part`].
+        let lengths = self.part(loops);
+        self.movable(&lengths) == Movable::Aligned
+    }
+
+    /// The lengths of the parts that the list of these loops is taken apart into.
+    fn part(&self, loops: &[Loop]) -> SmallVec<[u64; 4]> {
         let specs = self.task.tunables(self.call);
         let named = loops.iter().map(|&(axis, length)| (specs[axis].name, length)).collect();
         let mut lengths = self.extents.clone();
@@ -162,7 +171,7 @@ impl<'a> Nest<'a> {
                 *known = length.min(spec.extent);
             }
         }
-        self.movable(&lengths) == Movable::Aligned
+        lengths
     }
 
     /// Whether contributions along the axis are combined by a tree, so that its blocks are powers of two of spans.
@@ -337,16 +346,16 @@ impl<'a> Nest<'a> {
         lengths
     }
 
-    /// For each loop: how often it turns on average, and at most.
-    fn turns(&self, loops: &[Loop]) -> SmallVec<[(f64, u64); 6]> {
-        let mut left: SmallVec<[(u64, f64); 4]> = self.extents.iter().map(|&e| (e, 1.0)).collect();
+    /// For each loop over axes of these extents: how often it turns on average, and at most.
+    fn turns(extents: &[u64], loops: &[Loop]) -> Turns {
+        let mut left: SmallVec<[(u64, f64); 4]> = extents.iter().map(|&e| (e, 1.0)).collect();
         loops
             .iter()
             .map(|&(axis, length)| {
                 let (outer, blocks) = left[axis];
                 let most = outer.div_ceil(length.max(1));
                 // In all, over the blocks of the outer loop of the axis, of which the last may be shorter.
-                let extent = self.extents[axis];
+                let extent = extents[axis];
                 let rest = (extent % outer).div_ceil(length.max(1));
                 let total = (extent / outer) as f64 * most as f64 + rest as f64;
                 left[axis] = (length.min(outer), total);
@@ -372,7 +381,7 @@ impl<'a> Nest<'a> {
         let lengths = self.lengths(loops);
         let block = self.block(&lengths);
         let (footprint, reserved) = self.least(&lengths);
-        let turns = self.turns(loops);
+        let turns = Nest::turns(&self.extents, loops);
         let calls = turns.iter().map(|&(average, _)| average).product::<f64>().max(1.0);
         let run = facts.run_seconds(&**self.task, &self.middle(&lengths));
         let points = |lengths: &[u64]| lengths.iter().map(|&l| l as f64).product::<f64>();
@@ -400,7 +409,10 @@ impl<'a> Nest<'a> {
             return (estimate(busy + forking + idle, 1.0), None);
         }
         let capacity = facts.total_bytes.saturating_sub(reserved) as f64;
-        let choice = self.moving(loops, &turns, &block, capacity, busy, uneven);
+        // Nothing stays from one part to the next.
+        let is_long = calls > facts.listed_max as f64 && !facts.is_part && facts.may_be_parts(self.task);
+        let inside = if is_long { Nest::turns(&self.part(loops), loops) } else { turns.clone() };
+        let choice = self.moving(loops, [&turns, &inside], &block, capacity, busy, uneven);
         (estimate(choice.seconds, choice.bytes), Some(choice))
     }
 
@@ -438,13 +450,14 @@ impl<'a> Nest<'a> {
         loops.iter().zip(turns).map(&mut among).collect()
     }
 
-    /// The ways to keep blocks of a parameter, from the one that keeps least. Every child that needs a block loads it.
+    /// The ways to keep blocks of a parameter, from the one that keeps least; loops turn so often in all, and so often within what
+    /// is planned at once. Every child that needs a block loads it.
     fn stays(
         &self,
         p: &Parameter,
         bytes: u64,
         loops: &[Loop],
-        turns: &[(f64, u64)],
+        [turns, inside_part]: [&[(f64, u64)]; 2],
         divided: &[f64],
     ) -> SmallVec<[Stay; 4]> {
         let cuts = |l: usize| p.is_cut_by(loops[l].0);
@@ -457,20 +470,20 @@ impl<'a> Nest<'a> {
         let mut stays = SmallVec::from_slice(&[stay(kept, loads, last == inside.checked_sub(1))]);
         for l in (0..inside).rev() {
             if cuts(l) {
-                kept *= (turns[l].1 as f64 / divided[l]).ceil();
-            } else if turns[l].0 > divided[l] {
-                loads /= turns[l].0 / divided[l];
+                kept *= (inside_part[l].1 as f64 / divided[l]).ceil();
+            } else if inside_part[l].0 > divided[l] {
+                loads /= inside_part[l].0 / divided[l];
                 stays.push(stay(kept, loads, false));
             }
         }
         stays
     }
 
-    /// The best choice of what stays.
+    /// The best choice of what stays, with how often the loops turn in all, and within what is planned at once.
     fn moving(
         &self,
         loops: &[Loop],
-        turns: &[(f64, u64)],
+        both: [&[(f64, u64)]; 2],
         block: &CallShape,
         capacity: f64,
         busy: f64,
@@ -479,9 +492,10 @@ impl<'a> Nest<'a> {
         let facts = self.facts;
         let count = self.params.len();
         let bytes: SmallVec<[u64; 6]> = (0..count).map(|p| self.block_bytes(block, p)).collect();
+        let [turns, _] = both;
         let divided = self.divided(loops, turns);
         let stays: SmallVec<[SmallVec<[Stay; 4]>; 6]> =
-            (0..count).map(|p| self.stays(&self.params[p], bytes[p], loops, turns, &divided)).collect();
+            (0..count).map(|p| self.stays(&self.params[p], bytes[p], loops, both, &divided)).collect();
         let moved: SmallVec<[Moved; 6]> = (0..count).map(|p| self.moved(p, block, loops, turns)).collect();
         let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, count);
         let mut best = Choice { seconds: f64::INFINITY, bytes: f64::INFINITY, stays: SmallVec::new() };
