@@ -4,6 +4,9 @@ use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, Pro
 use multigrain_plan::testing::Scale;
 use multigrain_plan::{Body, Mapping, Plan, PlanOptions, Planner};
 use multigrain_program::{Program, Role, Scalars};
+use support::product;
+
+mod support;
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -52,4 +55,22 @@ fn slots_of_a_part_lie_as_its_place_in_the_file() {
         }
     }
     assert_eq!(begun, [0, 6 * block], "{plan}");
+}
+
+/// Nothing stays from one part to the next, so a list of tiny blocks that stream past one that stays, and that parts would store
+/// and load again, is no good: larger ones are found.
+#[test]
+fn a_formula_knows_what_parts_load_again() {
+    let processor =
+        Processor { kind: ProcessorKind::Cpu, flops_per_second: 1e11, call_overhead_ns: 0.0, code_bytes: 0 };
+    let edge = Edge::new(Driver::DISK, 3e7, 1e5);
+    let dram = Memory::child("dram", MemoryId(0), 1, 8 << 20, edge).with_processor(processor);
+    let machine = Machine::new("disk", "", vec![Memory::root("disk", 1 << 40), dram]).unwrap();
+    let n = 8192;
+    for listed_max in [256, 512] {
+        let options = PlanOptions { disk_buffer_bytes: 0, listed_max, ..PlanOptions::default() };
+        let plan = Planner::new(&machine, Mapping::default(), options).plan(&product([n, n, n])).unwrap();
+        assert!(plan.is_in_parts(), "{plan}");
+        assert_eq!(plan.traffic.bytes_up, 4 * n * n, "{listed_max} listed: {plan}");
+    }
 }

@@ -5,8 +5,7 @@ mod support;
 use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 use multigrain_plan::check::check;
 use multigrain_plan::{Mapping, Plan, PlanOptions, Planner};
-use multigrain_program::{Program, Role, Scalars};
-use support::Product;
+use support::product;
 
 /// The plan of a product of n x n matrices in files, through a memory of so many bytes.
 fn plan(n: u64, bytes: u64) -> Plan {
@@ -16,16 +15,9 @@ fn plan(n: u64, bytes: u64) -> Plan {
     (edge.costs.fragment_ns, edge.costs.fragment_processor_ns) = (1000.0, 200.0);
     let dram = Memory::child("dram", MemoryId(0), 1, bytes, edge).with_processor(processor);
     let machine = Machine::new("disk", "", vec![Memory::root("disk", 1 << 40), dram]).unwrap();
-    let mut program = Program::new();
-    let product = program.task(Product);
-    let array = |program: &mut Program, name, role| program.array::<f32, 2>(name, [n, n], role).unwrap();
-    let a = array(&mut program, "a", Role::Input);
-    let b = array(&mut program, "b", Role::Input);
-    let c = array(&mut program, "c", Role::Output);
-    program.call(product, (a.all(), b.all(), c.all()), Scalars::new()).unwrap();
     let options =
         PlanOptions { disk_buffer_bytes: 256 << 10, file_offsets_bytes: vec![128; 3], ..PlanOptions::default() };
-    let plan = Planner::new(&machine, Mapping::default(), options).plan(&program).unwrap();
+    let plan = Planner::new(&machine, Mapping::default(), options).plan(&product([n, n, n])).unwrap();
     check(&plan, &[TransferRules::default()]).unwrap();
     Plan::clone(&plan)
 }

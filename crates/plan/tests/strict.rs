@@ -8,7 +8,7 @@ use multigrain_plan::testing::{ProductUpdate, Scale, Windows, random_program};
 use multigrain_plan::{Mapping, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::notation::Notation;
 use multigrain_program::{ElementType, LeafContext, Program, Read, Reduce, ReduceMut, Role, Scalars, Sum, Task, View};
-use support::Product;
+use support::product;
 
 /// Main memory above two local stores with the Cell's rules.
 fn cell(store_bytes: u64, code_bytes: u64) -> Machine {
@@ -132,18 +132,6 @@ fn random_programs_are_planned_or_refused() {
         }
     }
     assert!(planned > 20, "{planned} were planned");
-}
-
-/// A product of which the formula tells the cost, (m x k) (k x n).
-fn product([m, n, k]: [u64; 3]) -> Program {
-    let mut program = Program::new();
-    let array = |program: &mut Program, name, dims, role| program.array::<f32, 2>(name, dims, role).unwrap();
-    let a = array(&mut program, "a", [m, k], Role::Input);
-    let b = array(&mut program, "b", [k, n], Role::Input);
-    let c = array(&mut program, "c", [m, n], Role::Output);
-    let task = program.task(Product);
-    program.call(task, (a.all(), b.all(), c.all()), Scalars::new()).unwrap();
-    program
 }
 
 /// Among the blocks whose cost is a formula those are found that obey the rules: short rows at units, and whole rows of odd

@@ -1,10 +1,10 @@
-//! A product whose cost is a formula.
+//! A product of which a formula tells the cost.
 
 use multigrain_program::notation::Notation;
-use multigrain_program::{CallShape, LeafContext, Read, Task, View, ViewMut, Work, Write};
+use multigrain_program::{CallShape, LeafContext, Program, Read, Role, Scalars, Task, View, ViewMut, Work, Write};
 
 /// C = A B, of which sums end every 64 elements of k.
-pub(crate) struct Product;
+struct Product;
 
 impl Task for Product {
     type Params = (Read<f32, 2>, Read<f32, 2>, Write<f32, 2>);
@@ -24,4 +24,16 @@ impl Task for Product {
         let [m, k, n] = [(0, 0), (0, 1), (1, 1)].map(|(param, dim)| call.shapes[param].dims()[dim] as f64);
         Work { flops: 2.0 * m * n * k, bytes: 4.0 * (m * k + k * n + m * n) }
     }
+}
+
+/// A program of one product, (m x k) (k x n).
+pub(crate) fn product([m, n, k]: [u64; 3]) -> Program {
+    let mut program = Program::new();
+    let array = |program: &mut Program, name, dims, role| program.array::<f32, 2>(name, dims, role).unwrap();
+    let a = array(&mut program, "a", [m, k], Role::Input);
+    let b = array(&mut program, "b", [k, n], Role::Input);
+    let c = array(&mut program, "c", [m, n], Role::Output);
+    let task = program.task(Product);
+    program.call(task, (a.all(), b.all(), c.all()), Scalars::new()).unwrap();
+    program
 }
