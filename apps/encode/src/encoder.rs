@@ -10,7 +10,7 @@ use crate::rate::{Control, Keys, Look, Rate};
 use crate::search::Effort;
 use crate::source::{Glance, Source};
 use crate::wave::Wave;
-use multigrain::rooms::team::Progress;
+use multigrain::rooms::team::Steps;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -399,7 +399,7 @@ impl<'k> Encoder<'k> {
         };
         let span = lists[0].first().map_or(1, |link| number as i64 - link.picture.number as i64);
         let memory = self.free_memory();
-        let picture = Arc::new(Frame { memory, number, span, complete: Progress::default() });
+        let picture = Arc::new(Frame { memory, number, span, complete: Steps::default() });
         let is_reference = slice_type != SliceType::B;
         let mut marking = Marking::Sliding;
         let since_key = self.since_key;

@@ -3,7 +3,7 @@
 use crate::kernel::Kernels;
 use crate::plane::{Grid, PAD, Plane};
 use crate::samples::Samples;
-use multigrain::rooms::team::Progress;
+use multigrain::rooms::team::Steps;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -202,7 +202,7 @@ pub struct Frame {
     /// How far before it the nearest picture of its first list is.
     pub span: i64,
     /// Rows that others may be predicted from.
-    pub complete: Progress,
+    pub complete: Steps,
 }
 
 impl Deref for Frame {

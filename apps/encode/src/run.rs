@@ -19,7 +19,7 @@ use crate::shown::Shown;
 use crate::source::Source;
 use crate::wave::{Calls, RaisedOnPanic, instead, lock, pictures_at_once};
 use multigrain::Abort;
-use multigrain::rooms::team::Progress;
+use multigrain::rooms::team::Steps;
 use multigrain::rooms::trace::Trace;
 use multigrain::strands::{
     Hosts, Policy, PolicyError, Scheduler, SchedulerError, SchedulerOptions, Statistics, Strand, TaskKind,
@@ -157,7 +157,7 @@ struct Pipeline<'a, 'i> {
     front: Mutex<Front<'a, 'i>>,
     back: Mutex<Back>,
     /// Pictures written.
-    written: Progress,
+    written: Steps,
     /// Pictures that have been begun and are not complete, in the order of decoding.
     under_way: Mutex<VecDeque<Arc<Flight<'a>>>>,
     /// Memory of pictures that have been encoded, to be filled again.
@@ -181,7 +181,7 @@ impl<'a, 'i> Pipeline<'a, 'i> {
         Pipeline {
             front: Mutex::new(front),
             back: Mutex::new(Back { output, shown, held: BTreeMap::new(), taken, pictures: 0, error: None }),
-            written: Progress::default(),
+            written: Steps::default(),
             under_way: Mutex::new(VecDeque::new()),
             spare: Mutex::new(Vec::new()),
             is_over: AtomicBool::new(false),

@@ -55,9 +55,9 @@ pub struct Ranks {
     state: Mutex<State>,
     changed: Condvar,
     /// Signals of each rank's steps, from the first run on.
-    signals: Vec<multigrain_team::Progress>,
+    signals: Vec<multigrain_team::Steps>,
     /// Barriers that all have come to.
-    met: multigrain_team::Progress,
+    met: multigrain_team::Steps,
     /// How far each is, as far as this one knows.
     done: Mutex<Vec<Progress>>,
 }
@@ -126,8 +126,8 @@ impl Ranks {
             exchange: Exchange::default(),
             state: Mutex::new(state),
             changed: Condvar::new(),
-            signals: (0..count).map(|_| multigrain_team::Progress::default()).collect(),
-            met: multigrain_team::Progress::default(),
+            signals: (0..count).map(|_| multigrain_team::Steps::default()).collect(),
+            met: multigrain_team::Steps::default(),
             done: Mutex::new(vec![Progress::default(); count]),
         })
     }

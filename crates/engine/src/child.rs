@@ -8,7 +8,7 @@ use crate::phase::Phase;
 use multigrain_driver::{Direction, Location, Slack, Span, Transfer};
 use multigrain_plan::{Body, ChildPlan, Op, Places, Plan, Slot};
 use multigrain_program::{Arg, DynTask, LeafContext, RawView, Scalars};
-use multigrain_team::{Progress, panic_message};
+use multigrain_team::{Steps, panic_message};
 use multigrain_trace::{Activity, Idleness, Kind, Tick};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 /// What the children of one execution of a plan share.
 struct Shared<'p> {
     plan: &'p Plan,
-    progress: Vec<Progress>,
+    steps: Vec<Steps>,
     /// Where batches are claimed. Empty if every child keeps to its own steps.
     phases: Vec<Phase>,
 }
@@ -40,11 +40,7 @@ impl Interpreter<'_, '_> {
         let signals = plan.children.iter().any(|c| c.ops.iter().any(|op| matches!(op, Op::Signal)));
         let shared = Shared {
             plan,
-            progress: if signals {
-                (0..children).map(|_| Progress::new(self.team.spin())).collect()
-            } else {
-                Vec::new()
-            },
+            steps: if signals { (0..children).map(|_| Steps::new(self.team.spin())).collect() } else { Vec::new() },
             phases: match plan.claims() {
                 true => (0..plan.phases()).map(|phase| Phase::new(plan, phase, self.team.spin())).collect(),
                 false => Vec::new(),
@@ -176,7 +172,7 @@ impl Interpreter<'_, '_> {
                     self.record_signal(state, state.signals);
                     match self.ranks_of(state.plan) {
                         Some(ranks) => ranks.all.signal(),
-                        None => drop(shared.progress[state.at.child].signal()),
+                        None => drop(shared.steps[state.at.child].signal()),
                     }
                 }
                 Op::Barrier => self.meet(state)?,
@@ -186,8 +182,8 @@ impl Interpreter<'_, '_> {
                     match self.ranks_of(state.plan) {
                         Some(ranks) => ranks.wait(child as usize, signals, self.abort)?,
                         None => {
-                            let progress = &shared.progress[child as usize];
-                            progress.wait_for(u64::from(signals), self.abort).map_err(|_| Ended)?;
+                            let steps = &shared.steps[child as usize];
+                            steps.wait_for(u64::from(signals), self.abort).map_err(|_| Ended)?;
                         }
                     }
                     let (other, edge) = (self.sibling(state, child as usize), state.plan.edge as u16);

@@ -4,7 +4,7 @@
 //! claimed anything, holds nobody up.
 
 use multigrain_plan::Plan;
-use multigrain_team::{ChainQueue, Progress, SpinLimit};
+use multigrain_team::{ChainQueue, SpinLimit, Steps};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,14 +15,14 @@ pub(crate) struct Phase {
     /// The child that was the last to finish a batch. Written before `over` is signalled.
     last_child: AtomicU32,
     /// Signalled once, by whoever finishes the last batch.
-    pub(crate) over: Progress,
+    pub(crate) over: Steps,
 }
 
 impl Phase {
     /// A phase of a balanced plan, nothing of it claimed.
     pub(crate) fn new(plan: &Plan, phase: usize, spin: SpinLimit) -> Phase {
         let lengths: SmallVec<[u32; 16]> = plan.children.iter().map(|c| c.phase(phase).len() as u32).collect();
-        let over = Progress::new(spin);
+        let over = Steps::new(spin);
         let left: u32 = lengths.iter().sum();
         if left == 0 {
             over.signal();

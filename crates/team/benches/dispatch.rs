@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use multigrain_team::{Abort, ChainQueue, Padded, Progress, SpinLimit, Team, TeamOptions};
+use multigrain_team::{Abort, ChainQueue, Padded, SpinLimit, Steps, Team, TeamOptions};
 
 /// Many short runs: on a machine that does other things too most of them are left in peace.
 const RUNS: usize = 201;
@@ -70,7 +70,7 @@ fn spin_barrier(team: &Team) -> f64 {
 
 /// One hand-over: half of a ping and a pong.
 fn hand_over(team: &Team, spin: SpinLimit, rounds: u64) -> f64 {
-    let steps = [Progress::new(spin), Progress::new(spin)];
+    let steps = [Steps::new(spin), Steps::new(spin)];
     let abort = Abort::new();
     team.run(|| {
         ns_each(2 * rounds, || {
@@ -90,7 +90,7 @@ fn hand_over(team: &Team, spin: SpinLimit, rounds: u64) -> f64 {
 }
 
 fn signal_alone() -> f64 {
-    let steps = Progress::default();
+    let steps = Steps::default();
     ns_each(ROUNDS, || {
         for _ in 0..ROUNDS {
             black_box(&steps).signal();
@@ -166,8 +166,8 @@ fn main() {
                 })
             }),
         ),
-        ("hand-over by Progress, spinning", Box::new(|| hand_over(&team, spinning, ROUNDS))),
-        ("hand-over by Progress, parking", Box::new(|| hand_over(&team, SpinLimit::from_polls(0), SLOW_ROUNDS))),
+        ("hand-over by Steps, spinning", Box::new(|| hand_over(&team, spinning, ROUNDS))),
+        ("hand-over by Steps, parking", Box::new(|| hand_over(&team, SpinLimit::from_polls(0), SLOW_ROUNDS))),
         ("signal, nobody waiting", Box::new(signal_alone)),
         ("claim from the own list", Box::new(|| claims(&team, &[CHAINS, CHAINS]))),
         ("claim, both workers from one list", Box::new(|| claims(&team, &[2 * CHAINS, 0]))),

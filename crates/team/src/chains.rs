@@ -15,7 +15,7 @@ use multigrain_schedule::{End, claim};
 /// | 32 to 63 | back: one more than the last chain that is not claimed |
 ///
 /// Claims order nothing but themselves (all are relaxed): that the data of the chains is ready must be known by other
-/// means, the fork that started the workers or a [`crate::Progress`].
+/// means, the fork that started the workers or a [`crate::Steps`].
 #[derive(Debug)]
 pub struct ChainQueue {
     lists: Box<[Padded<AtomicU64>]>,

@@ -1,7 +1,7 @@
 //! Worker threads bound to processors: fork and join, point-to-point progress, claims of chains, and the end of a run.
 //!
 //! In come jobs (closures that take a worker index) and ranges of workers to execute them on. Out go their
-//! completion, or the panic of the first worker that failed. A [`Team`] owns the threads, [`Progress`] lets one worker
+//! completion, or the panic of the first worker that failed. A [`Team`] owns the threads, [`Steps`] lets one worker
 //! wait for another's steps, [`collective::Collective`] executes barriers, broadcasts and reductions, [`ChainQueue`]
 //! balances load in one address space, [`Abort`] ends every wait of a run.
 //! [`jobs`] hands out independent jobs to all workers and takes in their results.
@@ -35,9 +35,9 @@ mod mailbox;
 mod pad;
 mod panic;
 mod place;
-mod progress;
 mod signal;
 mod spin;
+mod steps;
 #[cfg_attr(loom, allow(dead_code))]
 pub mod strands;
 mod sync;
@@ -47,6 +47,6 @@ pub use abort::{Abort, Aborted};
 pub use chains::ChainQueue;
 pub use pad::Padded;
 pub use panic::{WorkerPanic, panic_message};
-pub use progress::Progress;
 pub use spin::SpinLimit;
+pub use steps::Steps;
 pub use team::{Team, TeamOptions};

@@ -113,7 +113,7 @@ impl Team {
         self.at_once
     }
 
-    /// How long the waits of this team spin; for [`crate::Progress`] that its workers use.
+    /// How long the waits of this team spin; for [`crate::Steps`] that its workers use.
     pub fn spin(&self) -> SpinLimit {
         self.shared.spin
     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use multigrain_team::{Abort, Aborted, ChainQueue, Progress, SpinLimit, Team, TeamOptions};
+use multigrain_team::{Abort, Aborted, ChainQueue, SpinLimit, Steps, Team, TeamOptions};
 
 fn team(workers: usize) -> Team {
     Team::new(TeamOptions { workers, bind: false, spin: SpinLimit::from_polls(100) }).unwrap()
@@ -189,7 +189,7 @@ fn threads_outside_take_turns() {
 fn more_workers_than_processors_get_on() {
     let workers = if cfg!(miri) { 4 } else { 24 };
     let team = Team::new(TeamOptions { workers, ..TeamOptions::default() }).unwrap();
-    let steps: Vec<_> = (0..workers).map(|_| Progress::new(team.spin())).collect();
+    let steps: Vec<_> = (0..workers).map(|_| Steps::new(team.spin())).collect();
     let abort = Abort::new();
     // Each step of a worker waits for the same step of its neighbour: a barrier would be no stricter a test.
     team.fork(0..workers, &|worker| {
@@ -217,7 +217,7 @@ fn a_team_without_spinning_gets_on() {
 
 #[test]
 fn an_abort_ends_every_wait() {
-    let (never, abort) = (Progress::new(SpinLimit::SHORT), Arc::new(Abort::new()));
+    let (never, abort) = (Steps::new(SpinLimit::SHORT), Arc::new(Abort::new()));
     std::thread::scope(|scope| {
         let waits: Vec<_> = (1..5)
             .map(|value| {

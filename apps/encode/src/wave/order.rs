@@ -21,7 +21,7 @@
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use multigrain::Abort;
-use multigrain::rooms::team::{Aborted, Progress, SpinLimit};
+use multigrain::rooms::team::{Aborted, SpinLimit, Steps};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -32,15 +32,15 @@ pub(super) struct Order {
     next: AtomicUsize,
     done: AtomicUsize,
     /// By row: macroblocks coded.
-    coded: Vec<Progress>,
+    coded: Vec<Steps>,
     /// Rows written.
-    written: Progress,
+    written: Steps,
 }
 
 /// What a job needs of another picture.
 pub(super) struct Before<'a> {
     /// Its rows that others may be predicted from.
-    pub(super) complete: &'a Progress,
+    pub(super) complete: &'a Steps,
     /// How many of them.
     pub(super) rows: u64,
 }
@@ -101,8 +101,8 @@ impl Order {
             columns,
             next: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
-            coded: std::iter::repeat_with(|| Progress::new(spin)).take(rows).collect(),
-            written: Progress::new(spin),
+            coded: std::iter::repeat_with(|| Steps::new(spin)).take(rows).collect(),
+            written: Steps::new(spin),
         }
     }
 
@@ -130,7 +130,7 @@ impl Order {
         &self,
         row: usize,
         before: impl Iterator<Item = Before<'a>>,
-        complete: &Progress,
+        complete: &Steps,
         abort: &Abort,
         mut job: impl Job,
     ) -> Result<bool, Aborted> {

@@ -7,7 +7,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 use multigrain::Abort;
-use multigrain::rooms::team::{Aborted, Progress, SpinLimit};
+use multigrain::rooms::team::{Aborted, SpinLimit, Steps};
 
 /// Explores with at most so many involuntary switches of threads in one execution, or with as many as the environment variable
 /// `LOOM_MAX_PREEMPTIONS` says.
@@ -20,7 +20,7 @@ fn check(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
 /// A picture of some rows: what its jobs write.
 struct Picture {
     order: Order,
-    complete: Progress,
+    complete: Steps,
     /// By row and column: macroblocks that have been coded.
     coded: Vec<Vec<UnsafeCell<u32>>>,
     /// By row: samples that others are predicted from, but for those at the bottom, which are the next row's to smooth.
@@ -55,7 +55,7 @@ fn shared(pictures: usize, rows: usize, columns: usize, fails_at: Option<usize>)
     let spin = SpinLimit::from_polls(0);
     let picture = |_| Picture {
         order: Order::new(rows, columns, spin),
-        complete: Progress::new(spin),
+        complete: Steps::new(spin),
         coded: (0..rows).map(|_| cells(columns)).collect(),
         samples: cells(rows),
         bottoms: cells(rows),

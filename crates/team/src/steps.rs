@@ -9,9 +9,9 @@ use crate::spin::SpinLimit;
 /// another child depends on, and wait for the counts of the others.
 ///
 /// ```
-/// use multigrain_team::{Abort, Progress, SpinLimit};
+/// use multigrain_team::{Abort, Steps, SpinLimit};
 ///
-/// let (filled, abort) = (Progress::new(SpinLimit::default()), Abort::new());
+/// let (filled, abort) = (Steps::new(SpinLimit::default()), Abort::new());
 /// std::thread::scope(|scope| {
 ///     scope.spawn(|| filled.signal());
 ///     filled.wait_for(1, &abort)
@@ -19,20 +19,20 @@ use crate::spin::SpinLimit;
 /// # Ok::<(), multigrain_team::Aborted>(())
 /// ```
 #[derive(Debug)]
-pub struct Progress {
+pub struct Steps {
     signal: Padded<Signal>,
     spin: SpinLimit,
 }
 
-impl Progress {
+impl Steps {
     /// A count of zero, on which a wait spins up to `spin` before it parks; [`crate::Team::spin`] is a good choice.
     /// Allocates nothing; the first wait that parks does.
-    pub fn new(spin: SpinLimit) -> Progress {
-        Progress { signal: Padded(Signal::new(0)), spin }
+    pub fn new(spin: SpinLimit) -> Steps {
+        Steps { signal: Padded(Signal::new(0)), spin }
     }
 
     /// One step more. Whatever the caller did before is visible to whoever waits for this step, or sees it in
-    /// [`Progress::count`]. Wakes the waiting threads if any is parked. Returns the count after the step.
+    /// [`Steps::count`]. Wakes the waiting threads if any is parked. Returns the count after the step.
     #[inline]
     pub fn signal(&self) -> u64 {
         self.signal.advance()
@@ -55,12 +55,12 @@ impl Progress {
 
     /// Back to zero, for the next run.
     pub fn reset(&mut self) {
-        *self = Progress::new(self.spin);
+        *self = Steps::new(self.spin);
     }
 }
 
-impl Default for Progress {
-    fn default() -> Progress {
-        Progress::new(SpinLimit::default())
+impl Default for Steps {
+    fn default() -> Steps {
+        Steps::new(SpinLimit::default())
     }
 }

@@ -1,4 +1,4 @@
-//! Model checks of the signal under `Progress` and of `Abort`: the code that a run uses, with the model checker's
+//! Model checks of the signal under `Steps` and of `Abort`: the code that a run uses, with the model checker's
 //! atomics, locks and parking underneath.
 #![cfg(loom)]
 
@@ -8,12 +8,12 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 use model::check;
-use multigrain_team::{Abort, Aborted, Progress, SpinLimit};
+use multigrain_team::{Abort, Aborted, SpinLimit, Steps};
 
 /// A count, an abort flag, and a plain cell for each signaller that the count guards: the checker reports an access
 /// that is not ordered after the write before it.
 struct Step {
-    progress: Progress,
+    steps: Steps,
     abort: Abort,
     data: [UnsafeCell<u32>; 2],
 }
@@ -25,7 +25,7 @@ unsafe impl Send for Step {}
 
 fn step(polls: u32) -> Arc<Step> {
     Arc::new(Step {
-        progress: Progress::new(SpinLimit::from_polls(polls)),
+        steps: Steps::new(SpinLimit::from_polls(polls)),
         abort: Abort::new(),
         data: [UnsafeCell::new(0), UnsafeCell::new(0)],
     })
@@ -35,11 +35,11 @@ impl Step {
     fn write_and_signal(&self, cell: usize) {
         // SAFETY: the one writer of this cell; readers wait for the signal.
         self.data[cell].with_mut(|data| unsafe { *data = 7 });
-        self.progress.signal();
+        self.steps.signal();
     }
 
     fn wait_and_read(&self, value: u64, cell: usize) {
-        self.progress.wait_for(value, &self.abort).unwrap();
+        self.steps.wait_for(value, &self.abort).unwrap();
         // SAFETY: written before the step that was waited for.
         assert_eq!(self.data[cell].with(|data| unsafe { *data }), 7);
     }
@@ -148,7 +148,7 @@ fn an_abort_wakes_a_waiter_whose_step_never_comes() {
             let step = step.clone();
             move || step.abort.raise()
         });
-        assert_eq!(step.progress.wait_for(1, &step.abort), Err(Aborted));
+        assert_eq!(step.steps.wait_for(1, &step.abort), Err(Aborted));
         raiser.join().unwrap();
     });
 }
@@ -161,16 +161,16 @@ fn an_abort_and_a_step_at_once() {
         let step = step(0);
         let waiter = thread::spawn({
             let step = step.clone();
-            move || assert_eq!(step.progress.wait_for(2, &step.abort), Err(Aborted))
+            move || assert_eq!(step.steps.wait_for(2, &step.abort), Err(Aborted))
         });
         let signaller = thread::spawn({
             let step = step.clone();
             move || {
-                step.progress.signal();
+                step.steps.signal();
                 step.abort.raise();
             }
         });
-        let _ = step.progress.wait_for(1, &step.abort);
+        let _ = step.steps.wait_for(1, &step.abort);
         waiter.join().unwrap();
         signaller.join().unwrap();
     });
@@ -190,7 +190,7 @@ fn whoever_sees_the_flag_sees_why_it_was_raised() {
                 step.abort.raise();
             }
         });
-        assert_eq!(step.progress.wait_for(1, &step.abort), Err(Aborted));
+        assert_eq!(step.steps.wait_for(1, &step.abort), Err(Aborted));
         // SAFETY: written before the flag that was seen.
         assert_eq!(step.data[0].with(|data| unsafe { *data }), 7);
         raiser.join().unwrap();
