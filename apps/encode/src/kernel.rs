@@ -4,7 +4,7 @@
 //! `portable` does lane by lane is compiled once for any processor and once more with AVX2, where the compiler makes
 //! vector instructions of it; what it does not see (sums of absolute differences, transforms of differences, the
 //! transposition of blocks into lanes) is written out in `x86`, and how edges are smoothed in `smoothing`, once for the vectors of
-//! both. There are none of AVX-512, whose processors compute with those of AVX2.
+//! all, NEON's among them. There are none of AVX-512, whose processors compute with those of AVX2.
 
 pub mod portable;
 mod smoothing;
@@ -172,6 +172,13 @@ impl Kernels {
         if isa >= Isa::Avx2 && Isa::Avx2.is_supported() {
             return x86::kernels();
         }
+        #[cfg(target_arch = "aarch64")]
+        if isa == Isa::Neon {
+            use std::arch::aarch64::int16x8x2_t;
+            let (smooth_luma, smooth_chroma) =
+                (portable::smooth_luma::<int16x8x2_t>, portable::smooth_chroma::<int16x8x2_t>);
+            return Kernels { isa, smooth_luma, smooth_chroma, ..Kernels::new(Isa::Scalar) };
+        }
         let _ = isa;
         Kernels {
             isa: Isa::Scalar,
@@ -193,8 +200,8 @@ impl Kernels {
             scan: portable::scan,
             reconstruct: portable::reconstruct,
             chroma: portable::chroma,
-            smooth_luma: portable::smooth_luma,
-            smooth_chroma: portable::smooth_chroma,
+            smooth_luma: portable::smooth_luma::<[i16; 16]>,
+            smooth_chroma: portable::smooth_chroma::<[i16; 16]>,
         }
     }
 }

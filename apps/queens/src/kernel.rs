@@ -4,10 +4,10 @@
 //! (`frontier.rs`): a stack of nodes for each depth, from which whole registers of nodes are taken, so lanes are full
 //! whatever the tree looks like. They differ in the registers (`turn.rs`) and give equal counts.
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod frontier;
 mod scalar;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod turn;
 
 use crate::board::{Board, Node};
@@ -15,7 +15,6 @@ use multigrain::Abort;
 use multigrain_simd::Isa;
 
 /// Columns of boards that are kept in 16 bits.
-#[cfg(target_arch = "x86_64")]
 const NARROW_COLUMNS: u32 = 16;
 
 /// A way of counting.
@@ -23,6 +22,10 @@ const NARROW_COLUMNS: u32 = 16;
 pub enum Kernel {
     /// One node at a time; runs everywhere.
     Scalar,
+    /// Four boards of 32 bits in a register of NEON.
+    Neon,
+    /// Eight boards of up to 16 columns in a register of NEON.
+    NeonNarrow,
     /// Eight boards of 32 bits in a register.
     Avx2,
     /// Sixteen boards of 32 bits in a register.
@@ -33,13 +36,16 @@ pub enum Kernel {
 
 impl Kernel {
     /// All of them, from the plainest to the widest.
-    pub const ALL: [Kernel; 4] = [Kernel::Scalar, Kernel::Avx2, Kernel::Avx512, Kernel::Avx512Narrow];
+    pub const ALL: [Kernel; 6] =
+        [Kernel::Scalar, Kernel::Neon, Kernel::NeonNarrow, Kernel::Avx2, Kernel::Avx512, Kernel::Avx512Narrow];
 
     /// The widest for boards of these columns with an instruction set.
     #[must_use]
     pub fn of(isa: Isa, columns: u32) -> Kernel {
         match isa {
-            Isa::Scalar | Isa::Neon => Kernel::Scalar,
+            Isa::Scalar => Kernel::Scalar,
+            Isa::Neon if Kernel::NeonNarrow.counts(columns) => Kernel::NeonNarrow,
+            Isa::Neon => Kernel::Neon,
             Isa::Avx2 => Kernel::Avx2,
             Isa::Avx512 if Kernel::Avx512Narrow.counts(columns) => Kernel::Avx512Narrow,
             Isa::Avx512 => Kernel::Avx512,
@@ -49,25 +55,18 @@ impl Kernel {
     /// Whether this processor executes it and boards of these columns fit.
     #[must_use]
     pub fn counts(self, columns: u32) -> bool {
+        let is_narrow = columns >> NARROW_COLUMNS == 0;
         match self {
             Kernel::Scalar => true,
+            Kernel::Neon => Isa::Neon.is_supported(),
+            Kernel::NeonNarrow => is_narrow && Isa::Neon.is_supported(),
             Kernel::Avx2 => Isa::Avx2.is_supported(),
             Kernel::Avx512 => Isa::Avx512.is_supported(),
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx512Narrow => {
-                columns >> NARROW_COLUMNS == 0 && Isa::Avx512.is_supported() && is_x86_feature_detected!("avx512vbmi2")
-            }
+            Kernel::Avx512Narrow => is_narrow && Isa::Avx512.is_supported() && is_x86_feature_detected!("avx512vbmi2"),
             #[cfg(not(target_arch = "x86_64"))]
-            Kernel::Avx512Narrow => {
-                let _ = columns;
-                false
-            }
+            Kernel::Avx512Narrow => false,
         }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn must_count(self, board: &Board) {
-        assert!(self.counts(board.columns()), "this processor or these columns are not for {}", self.name());
     }
 
     /// The name used in reports.
@@ -75,6 +74,8 @@ impl Kernel {
     pub fn name(self) -> &'static str {
         match self {
             Kernel::Scalar => "scalar",
+            Kernel::Neon => "neon, 4 boards",
+            Kernel::NeonNarrow => "neon, 8 boards",
             Kernel::Avx2 => "avx2",
             Kernel::Avx512 => "avx512, 16 boards",
             Kernel::Avx512Narrow => "avx512, 32 boards",
@@ -84,34 +85,25 @@ impl Kernel {
 
 /// A kernel with the memory that it works in.
 #[derive(Debug)]
-pub struct Counter(Inner);
-
-#[derive(Debug)]
-enum Inner {
-    Scalar,
-    #[cfg(target_arch = "x86_64")]
-    Avx2(frontier::Frontier<u32>),
-    #[cfg(target_arch = "x86_64")]
-    Avx512(frontier::Frontier<u32>),
-    #[cfg(target_arch = "x86_64")]
-    Avx512Narrow(frontier::Frontier<u16>),
+pub struct Counter {
+    kernel: Kernel,
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    wide: frontier::Frontier<u32>,
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    narrow: frontier::Frontier<u16>,
 }
 
 impl Counter {
-    /// Memory for a kernel.
+    /// Memory for a kernel, which it takes as it needs it.
     #[must_use]
     pub fn new(kernel: Kernel) -> Counter {
-        Counter(match kernel {
-            Kernel::Scalar => Inner::Scalar,
-            #[cfg(target_arch = "x86_64")]
-            Kernel::Avx2 => Inner::Avx2(frontier::Frontier::default()),
-            #[cfg(target_arch = "x86_64")]
-            Kernel::Avx512 => Inner::Avx512(frontier::Frontier::default()),
-            #[cfg(target_arch = "x86_64")]
-            Kernel::Avx512Narrow => Inner::Avx512Narrow(frontier::Frontier::default()),
-            #[cfg(not(target_arch = "x86_64"))]
-            _ => Inner::Scalar,
-        })
+        Counter {
+            kernel,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            wide: frontier::Frontier::default(),
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            narrow: frontier::Frontier::default(),
+        }
     }
 
     /// The ways to fill the rows of `board` below `node`; `None` if `abort` was raised meanwhile.
@@ -125,26 +117,31 @@ impl Counter {
             1 => return Some(u64::from(board.places(node).count_ones())),
             _ => {}
         }
-        match &mut self.0 {
-            Inner::Scalar => scalar::count(board, node, abort),
+        let is_there = self.kernel.counts(board.columns());
+        assert!(is_there, "this processor or these columns are not for {}", self.kernel.name());
+        // Counts with a turn, compiled for an instruction set.
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        macro_rules! turns {
+            ($frontier:ident, $turn:ident) => {
+                self.$frontier.count(board, node, abort, |from, to, take, rows| {
+                    // SAFETY: the instruction set is supported, as was asked above.
+                    unsafe { turn::$turn(from, to, take, rows) }
+                })
+            };
+        }
+        match self.kernel {
+            #[cfg(target_arch = "aarch64")]
+            Kernel::Neon => turns!(wide, neon),
+            #[cfg(target_arch = "aarch64")]
+            Kernel::NeonNarrow => turns!(narrow, neon_narrow),
             #[cfg(target_arch = "x86_64")]
-            Inner::Avx2(frontier) => {
-                Kernel::Avx2.must_count(board);
-                // SAFETY: the instruction set is supported.
-                frontier.count(board, node, abort, |from, to, take, rows| unsafe { turn::avx2(from, to, take, rows) })
-            }
+            Kernel::Avx2 => turns!(wide, avx2),
             #[cfg(target_arch = "x86_64")]
-            Inner::Avx512(frontier) => {
-                Kernel::Avx512.must_count(board);
-                // SAFETY: the instruction set is supported.
-                frontier.count(board, node, abort, |from, to, take, rows| unsafe { turn::avx512(from, to, take, rows) })
-            }
+            Kernel::Avx512 => turns!(wide, avx512),
             #[cfg(target_arch = "x86_64")]
-            Inner::Avx512Narrow(frontier) => {
-                Kernel::Avx512Narrow.must_count(board);
-                // SAFETY: the instruction sets are supported.
-                frontier.count(board, node, abort, |from, to, take, rows| unsafe { turn::narrow(from, to, take, rows) })
-            }
+            Kernel::Avx512Narrow => turns!(narrow, avx512_narrow),
+            // Those of other processors have been refused.
+            _ => scalar::count(board, node, abort),
         }
     }
 }

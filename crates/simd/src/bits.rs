@@ -4,6 +4,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 
 #[cfg(target_arch = "x86_64")]
 pub use avx512::{Narrow, Wide};
@@ -47,3 +49,23 @@ pub trait Bits: Copy {
     /// Writes the lanes of a mask, one after the other, and anything to the rest of [`LANES`](Self::LANES) words.
     unsafe fn pack(self, mask: u32, to: *mut Self::Word);
 }
+
+/// Where nothing compresses: for each mask of eight lanes, which lane goes to the first place, to the second, and so on, one byte
+/// each; the rest repeats lane 0.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+static PACKED: [u64; 256] = {
+    let mut table = [0_u64; 256];
+    let mut mask = 0;
+    while mask < 256 {
+        let (mut lane, mut place) = (0, 0);
+        while lane < 8 {
+            if mask >> lane & 1 == 1 {
+                table[mask] |= lane << (8 * place);
+                place += 1;
+            }
+            lane += 1;
+        }
+        mask += 1;
+    }
+    table
+};

@@ -81,6 +81,10 @@ macro_rules! dispatch {
     ($isa:expr, $(<$($generic:ident: $of:ty),+>)? ($($name:ident : $type:ty),* $(,)?) $(-> $result:ty)? => {
         Scalar: $scalar:expr, Neon: $neon:expr, Avx2: $avx2:expr, Avx512: $avx512:expr $(,)?
     }) => {{
+        #[cfg(target_arch = "aarch64")]
+        $crate::compiled! { Neon:
+            fn neon $(<$(const $generic: $of),+>)? ($($name: $type),*) $(-> $result)? { $neon($($name),*) }
+        }
         #[cfg(target_arch = "x86_64")]
         $crate::compiled! { Avx2:
             fn avx2 $(<$(const $generic: $of),+>)? ($($name: $type),*) $(-> $result)? { $avx2($($name),*) }
@@ -91,7 +95,7 @@ macro_rules! dispatch {
         }
         match $isa {
             #[cfg(target_arch = "aarch64")]
-            $crate::Isa::Neon => $neon($($name),*),
+            $crate::Isa::Neon => neon$(::<$($generic),+>)?($($name),*),
             #[cfg(target_arch = "x86_64")]
             $crate::Isa::Avx2 => avx2$(::<$($generic),+>)?($($name),*),
             #[cfg(target_arch = "x86_64")]

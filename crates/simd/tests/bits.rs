@@ -1,9 +1,8 @@
 //! Vectors of words do what their words do.
-#![cfg(target_arch = "x86_64")]
+#![cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 
-use multigrain_simd::{Bits, Isa, Narrow, Wide};
+use multigrain_simd::Bits;
 use proptest::prelude::*;
-use std::arch::x86_64::__m256i;
 
 /// What vectors of 16 or 32 bits are tried with: words, how far they are shifted, and how many come first.
 #[derive(Clone, Debug)]
@@ -18,7 +17,7 @@ fn given() -> impl Strategy<Value = Given> {
     let word = || prop_oneof![any::<u32>(), 0..3_u32];
     let words = || prop::collection::vec(word(), 32);
     let all = [words(), words(), words(), words()];
-    (all, 0..40_u32, 0..32_usize).prop_map(|(words, by, first)| Given { words, by, first })
+    (all, prop_oneof![0..40_u32, any::<u32>()], 0..32_usize).prop_map(|(words, by, first)| Given { words, by, first })
 }
 
 /// Compares each operation of a vector with that of its words.
@@ -78,10 +77,19 @@ macro_rules! as_words_do {
 }
 
 proptest! {
+    #[cfg(target_arch = "aarch64")]
     #[test]
     fn vectors_do_what_words_do(given in given()) {
+        as_words_do!("neon", std::arch::aarch64::uint32x4_t, u32, &given);
+        as_words_do!("neon", std::arch::aarch64::uint16x8_t, u16, &given);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn vectors_do_what_words_do(given in given()) {
+        use multigrain_simd::{Isa, Narrow, Wide};
         if Isa::Avx2.is_supported() {
-            as_words_do!("avx2", __m256i, u32, &given);
+            as_words_do!("avx2", std::arch::x86_64::__m256i, u32, &given);
         }
         if Isa::Avx512.is_supported() {
             as_words_do!("avx512f,avx512vl,avx512dq,avx512bw", Wide, u32, &given);

@@ -7,6 +7,7 @@ use crate::cavlc::places;
 use crate::intra::{self, Around, Line, Mode};
 use crate::samples::Samples;
 use crate::tables::ZIGZAG;
+use multigrain_simd::Sixteen;
 
 /// The samples from a pointer on.
 ///
@@ -374,52 +375,64 @@ pub(super) unsafe fn chroma(to: *mut u8, from: *const u8, stride: usize, eighths
 /// A sample of each of sixteen places along an edge.
 type Along = [i16; 16];
 
+/// As a vector.
+///
+/// # Safety
+/// The processor supports the instruction set of `V`; so for all functions below.
+#[inline(always)]
+unsafe fn vector<V: Sixteen>(along: Along) -> V {
+    // SAFETY: by the caller; an array is sixteen words.
+    unsafe { V::load(along.as_ptr()) }
+}
+
+/// What is left of a vector in the range of samples.
+#[inline(always)]
+unsafe fn clamped<V: Sixteen>(vector: V) -> [u8; 16] {
+    let mut along = [0; 16];
+    // SAFETY: as above.
+    unsafe { vector.max(V::splat(0)).min(V::splat(255)).store(along.as_mut_ptr()) };
+    along.map(|sample| sample as u8)
+}
+
 /// The limit of each place along an edge, of which every quarter is so long; less than zero where nothing is done.
 #[inline(always)]
 fn limits(edge: &Edge, quarter: usize) -> Along {
     std::array::from_fn(|i| edge.limit[i / quarter % 4].map_or(-1, i16::from))
 }
 
-pub(super) unsafe fn smooth_luma(at: *mut u8, stride: usize, edge: &Edge, between_rows: bool) {
+pub(super) unsafe fn smooth_luma<V: Sixteen>(at: *mut u8, stride: usize, edge: &Edge, between_rows: bool) {
     let (along, across) = if between_rows { (1, stride as isize) } else { (stride, 1) };
-    // SAFETY: the caller's pointer is valid for four samples on both sides of the edge.
-    let sample = |i: usize, distance: isize| unsafe { at.add(i * along).offset(distance * across) };
-    let line = |distance: isize| -> Along {
-        // SAFETY: as above.
-        std::array::from_fn(|i| unsafe { sample(i, distance).read() }.into())
-    };
-    let mut p = [-1, -2, -3, -4].map(line);
-    let mut q = [0, 1, 2, 3].map(line);
-    // SAFETY: for any processor.
-    if !unsafe { smooth_lines(&mut p, &mut q, edge, limits(edge, 4)) } {
-        return;
-    }
-    for (k, (p, q)) in p.iter().zip(&q).take(3).enumerate() {
-        for i in 0..16 {
-            // SAFETY: as above.
-            unsafe {
-                sample(i, -1 - k as isize).write(p[i].clamp(0, 255) as u8);
-                sample(i, k as isize).write(q[i].clamp(0, 255) as u8);
+    // SAFETY: the caller's pointer is valid for four samples on both sides of the edge, and the instruction set is there.
+    unsafe {
+        let sample = |i: usize, distance: isize| at.add(i * along).offset(distance * across);
+        let line = |distance: isize| vector::<V>(std::array::from_fn(|i| sample(i, distance).read().into()));
+        let mut p = [-1, -2, -3, -4].map(line);
+        let mut q = [0, 1, 2, 3].map(line);
+        if !smooth_lines(&mut p, &mut q, edge, vector(limits(edge, 4))) {
+            return;
+        }
+        for (k, (p, q)) in p.into_iter().zip(q).take(3).enumerate() {
+            let (p, q) = (clamped(p), clamped(q));
+            for i in 0..16 {
+                sample(i, -1 - k as isize).write(p[i]);
+                sample(i, k as isize).write(q[i]);
             }
         }
     }
 }
 
-pub(super) unsafe fn smooth_chroma(at: [*mut u8; 2], stride: usize, edge: &Edge, between_rows: bool) {
+pub(super) unsafe fn smooth_chroma<V: Sixteen>(at: [*mut u8; 2], stride: usize, edge: &Edge, between_rows: bool) {
     let (along, across) = if between_rows { (1, stride as isize) } else { (stride, 1) };
-    // SAFETY: the caller's pointers are valid for two samples on both sides of the edge.
-    let sample = |i: usize, distance: isize| unsafe { at[i / 8].add(i % 8 * along).offset(distance * across) };
-    let line = |distance: isize| -> Along {
-        // SAFETY: as above.
-        std::array::from_fn(|i| unsafe { sample(i, distance).read() }.into())
-    };
-    // SAFETY: for any processor.
-    let (p, q) = unsafe { smooth_pairs([-1, -2].map(line), [0, 1].map(line), edge, limits(edge, 2)) };
-    for i in 0..16 {
-        // SAFETY: as above.
-        unsafe {
-            sample(i, -1).write(p[i].clamp(0, 255) as u8);
-            sample(i, 0).write(q[i].clamp(0, 255) as u8);
+    // SAFETY: the caller's pointers are valid for two samples on both sides of the edge, and the instruction set is there.
+    unsafe {
+        let sample = |i: usize, distance: isize| at[i / 8].add(i % 8 * along).offset(distance * across);
+        let line = |distance: isize| vector::<V>(std::array::from_fn(|i| sample(i, distance).read().into()));
+        let limits = vector(limits(edge, 2));
+        let (p, q) = smooth_pairs([-1, -2].map(line), [0, 1].map(line), edge, limits);
+        let (p, q) = (clamped(p), clamped(q));
+        for i in 0..16 {
+            sample(i, -1).write(p[i]);
+            sample(i, 0).write(q[i]);
         }
     }
 }

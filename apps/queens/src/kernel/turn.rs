@@ -1,8 +1,7 @@
-//! A turn of the frontier, compiled for AVX2 and AVX-512.
+//! A turn of the frontier, compiled for each instruction set that has vectors.
 
 use super::frontier::{Cell, Rows, Stack};
-use multigrain_simd::{Bits, Narrow, Wide, compiled};
-use std::arch::x86_64::__m256i;
+use multigrain_simd::{Bits, compiled};
 
 /// One turn: see [`super::frontier::Frontier::count`].
 ///
@@ -67,22 +66,37 @@ unsafe fn turn<R: Bits<Word: Cell>>(
     }
 }
 
-compiled! { Avx2:
-    /// A turn on eight lanes of 32 bits.
-    pub(super) fn avx2(from: &mut Stack<u32>, to: &mut Stack<u32>, take: usize, rows: Rows) -> u64 {
-        turn::<__m256i>(from, to, take, rows)
+#[cfg(target_arch = "aarch64")]
+compiled! { Neon:
+    /// A turn on four lanes of 32 bits.
+    pub(super) fn neon(from: &mut Stack<u32>, to: &mut Stack<u32>, take: usize, rows: Rows) -> u64 {
+        turn::<std::arch::aarch64::uint32x4_t>(from, to, take, rows)
+    }
+
+    /// A turn on eight lanes of 16 bits.
+    pub(super) fn neon_narrow(from: &mut Stack<u16>, to: &mut Stack<u16>, take: usize, rows: Rows) -> u64 {
+        turn::<std::arch::aarch64::uint16x8_t>(from, to, take, rows)
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+compiled! { Avx2:
+    /// A turn on eight lanes of 32 bits.
+    pub(super) fn avx2(from: &mut Stack<u32>, to: &mut Stack<u32>, take: usize, rows: Rows) -> u64 {
+        turn::<std::arch::x86_64::__m256i>(from, to, take, rows)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
 compiled! { Avx512:
     /// A turn on sixteen lanes of 32 bits.
     pub(super) fn avx512(from: &mut Stack<u32>, to: &mut Stack<u32>, take: usize, rows: Rows) -> u64 {
-        turn::<Wide>(from, to, take, rows)
+        turn::<multigrain_simd::Wide>(from, to, take, rows)
     }
 
     /// A turn on thirty-two lanes of 16 bits; the processor supports VBMI2 besides.
     #[target_feature(enable = "avx512vbmi2")]
-    pub(super) fn narrow(from: &mut Stack<u16>, to: &mut Stack<u16>, take: usize, rows: Rows) -> u64 {
-        turn::<Narrow>(from, to, take, rows)
+    pub(super) fn avx512_narrow(from: &mut Stack<u16>, to: &mut Stack<u16>, take: usize, rows: Rows) -> u64 {
+        turn::<multigrain_simd::Narrow>(from, to, take, rows)
     }
 }

@@ -1,26 +1,7 @@
 //! [`Bits`] of AVX2, which has no compression: lanes are moved by a table of permutations.
 
-use super::Bits;
+use super::{Bits, PACKED};
 use std::arch::x86_64::*;
-
-/// For each mask of eight lanes, which lane goes to the first place, to the second, and so on, one byte each; the rest
-/// repeats lane 0.
-static PACKED: [u64; 256] = {
-    let mut table = [0_u64; 256];
-    let mut mask = 0;
-    while mask < 256 {
-        let (mut lane, mut place) = (0, 0);
-        while lane < 8 {
-            if mask >> lane & 1 == 1 {
-                table[mask] |= lane << (8 * place);
-                place += 1;
-            }
-            lane += 1;
-        }
-        mask += 1;
-    }
-    table
-};
 
 // SAFETY of all functions below: the caller of the trait's functions promises AVX2, and pointers that are valid for all
 // lanes.
