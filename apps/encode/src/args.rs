@@ -252,7 +252,7 @@ impl Args {
 }
 
 fn isa(name: &str) -> Result<Isa, String> {
-    Isa::ALL.into_iter().find(|isa| isa.name() == name).ok_or_else(|| "scalar, avx2 or avx512".into())
+    Isa::ALL.into_iter().find(|isa| isa.name() == name).ok_or_else(|| Isa::ALL.map(Isa::name).join(", "))
 }
 
 fn cut(text: &str) -> Result<Cut, String> {

@@ -33,7 +33,7 @@ struct Args {
 }
 
 fn isa(name: &str) -> Result<Isa, String> {
-    Isa::ALL.into_iter().find(|isa| isa.name() == name).ok_or_else(|| "scalar, avx2 or avx512".into())
+    Isa::ALL.into_iter().find(|isa| isa.name() == name).ok_or_else(|| Isa::ALL.map(Isa::name).join(", "))
 }
 
 /// The result for programs. Keys are stable.
