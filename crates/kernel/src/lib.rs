@@ -7,8 +7,10 @@
 //! finds no room there is counted.
 //!
 //! Sources, the one that tells most first: perf events of every processor that the threads may use, with tracepoints of
-//! wakings and of disk requests, or without them; perf events of the threads alone, which need no privilege; sums in `/proc`.
-//! What is refused is told with a way out, and the next is taken.
+//! wakings and of disk requests, or without them; perf events of the threads alone, which need no privilege and do not tell who
+//! came between; sums in `/proc`, which tell neither who nor when. What is refused is told with a way out, and the next is taken.
+//!
+//! A time in which a worker was set aside is divided among those who had its processor, one after another.
 //!
 //! What events mean (`events`, `tracepoint`, `lanes`, `sums`, `ring`) is pure and tested on bytes made by hand; `perf` alone
 //! speaks with the kernel.

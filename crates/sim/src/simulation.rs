@@ -253,11 +253,6 @@ impl<E> Simulation<E> {
         end - time
     }
 
-    /// When a server will have done all that it was asked so far; the past or the present if it has nothing to do.
-    pub fn free_at(&self, server: ServerId) -> Time {
-        self.servers[server.0 as usize].free
-    }
-
     /// What a server was and is asked to do, in all.
     pub fn busy(&self, server: ServerId) -> Time {
         self.servers[server.0 as usize].busy

@@ -154,7 +154,6 @@ fn servers_and_disks_serve_in_order() {
     let server = sim.server();
     sim.serve(server, ms(1.0), 0);
     sim.serve(server, ms(2.0), 1);
-    assert_eq!(sim.free_at(server), ms(3.0));
     let disk =
         sim.disk(Disk { read_bytes_per_second: 40e6, write_bytes_per_second: 20e6, seek: ms(12.7), request: ms(0.1) });
     // Two reads in a row, one elsewhere, one write behind it: two seeks, the first of them not at the beginning.

@@ -33,7 +33,7 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-pub use reference::{definition, reference_rows};
+pub use reference::definition;
 
 use multigrain_simd::Isa;
 

@@ -1,4 +1,4 @@
-//! What the kernels are compared with: the definition itself, and the product in double precision.
+//! What the kernels are compared with: the definition itself.
 
 use super::{SPAN, canonical};
 
@@ -26,40 +26,6 @@ pub fn definition(
             if overwrite || k > 0 {
                 c[i * ldc + j] = canonical(sum);
             }
-        }
-    }
-}
-
-/// Chosen rows of A · B in double precision, for checks against a tolerance.
-///
-/// A has row pitch `lda` and k columns, B is k × n with row pitch `ldb`, in elements. Calls `each(i, row)` for every
-/// `i` of `rows`, where `row` holds the n sums and, beside each, the sum of absolute values |a|·|b|, by which the
-/// error of a sum in finite precision is bounded (Higham, "Accuracy and Stability of Numerical Algorithms", 3.1).
-/// B is read once for every 8 rows. Panics if a slice is shorter than its matrix.
-pub fn reference_rows(
-    rows: &[usize],
-    (n, k): (usize, usize),
-    (a, lda): (&[f32], usize),
-    (b, ldb): (&[f32], usize),
-    mut each: impl FnMut(usize, &[(f64, f64)]),
-) {
-    const GROUP: usize = 8;
-    let mut sums = vec![(0.0f64, 0.0f64); GROUP * n];
-    for group in rows.chunks(GROUP) {
-        sums.fill((0.0, 0.0));
-        for kk in 0..k {
-            let b_row = &b[kk * ldb..][..n];
-            for (&i, sums) in group.iter().zip(sums.chunks_exact_mut(n.max(1))) {
-                let x = f64::from(a[i * lda + kk]);
-                for (sum, &y) in sums.iter_mut().zip(b_row) {
-                    let product = x * f64::from(y);
-                    sum.0 += product;
-                    sum.1 += product.abs();
-                }
-            }
-        }
-        for (&i, sums) in group.iter().zip(sums.chunks_exact(n.max(1))) {
-            each(i, sums);
         }
     }
 }

@@ -153,11 +153,7 @@ impl Granularity {
         }
     }
 
-    /// Whether off-loading pays, as far as is known: optimistic until both sides were measured.
-    pub fn pays(&self) -> bool {
-        self.faster() == Side::Worker
-    }
-
+    /// The side that pays, as far as is known: optimistic until both were measured.
     fn faster(&self) -> Side {
         let known = self.host.taken.is_known() && self.worker.taken.is_known();
         match known && self.host.taken.value() <= self.worker.taken.value() {
@@ -240,7 +236,7 @@ mod tests {
                     Side::Worker if always || task % 50 < 8 => granularity.unaided(15, 9_000.0),
                     Side::Worker => granularity.measured(Side::Worker, 15, 3_500.0),
                 }
-                off_loaded += u32::from(granularity.pays());
+                off_loaded += u32::from(granularity.faster() == Side::Worker);
             }
             assert!(expected.contains(&off_loaded), "always: {always}, {off_loaded}");
         }
