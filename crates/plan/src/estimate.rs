@@ -503,15 +503,17 @@ impl<'a> Nest<'a> {
             let chosen = |p: usize| &stays[p][at[p]];
             let kept: f64 = (0..count).map(|p| chosen(p).kept_bytes).sum();
             if kept <= capacity || at.iter().all(|&a| a == 0) {
-                let (mut seconds, mut total, mut steps) = (0.0, 0.0, 0.0);
+                let (mut seconds, mut flowing, mut total, mut steps) = (0.0, 0.0, 0.0, 0.0);
                 let (mut first, mut stolen, mut streams, mut panels, mut stalls) = (0.0, 0.0, 0.0f64, 0.0f64, 0.0f64);
                 for p in 0..count {
                     let (stay, moved) = (chosen(p), &moved[p]);
                     let (down, up) = moved.times(self.params[p].access, stay.loads);
-                    let one = moved.bytes / facts.edge.read_bytes_per_second + fragment_seconds(facts, moved.fragments);
-                    let back =
-                        moved.bytes / facts.edge.write_bytes_per_second + fragment_seconds(facts, moved.fragments);
+                    let reading = moved.bytes / facts.edge.read_bytes_per_second;
+                    let writing = moved.bytes / facts.edge.write_bytes_per_second;
+                    let fragments = fragment_seconds(facts, moved.fragments);
+                    let (one, back) = (reading + fragments, writing + fragments);
                     seconds += down * one + up * back;
+                    flowing += down * reading + up * writing;
                     total += (down + up) * moved.bytes;
                     steps += down + up;
                     stolen += (down + up) * stolen_fragment_seconds(facts.edge, moved.fragments, facts.workers);
@@ -535,11 +537,13 @@ impl<'a> Nest<'a> {
                 let free = capacity - kept;
                 let staging = (kept + streams.min(free.max(0.0))).min(capacity.max(kept)) as u64;
                 let around = staging_seconds(facts.edge, total as u64, staging);
-                // What is fetched ahead needs room beside what is in use; a panel without such room is waited for.
+                // What is fetched ahead needs room beside what is in use; a panel without such room is waited for, of which
+                // nothing is lost as long as processors wait for bytes that flow without a pause.
+                let idle = (flowing * uneven - busy).max(0.0);
                 let together = match facts.edge.driver.synchronous {
                     true => busy + moving,
                     _ if free >= streams + panels => busy.max(moving) + first,
-                    _ if free >= streams => busy.max(moving) + first + stalls.min(moving) * 0.5,
+                    _ if free >= streams => busy.max(moving) + (stalls.min(moving) * 0.5 - idle).max(0.0) + first,
                     _ => busy + moving,
                 } + around;
                 let better =

@@ -4,6 +4,7 @@ use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, Pro
 use multigrain_plan::testing::Scale;
 use multigrain_plan::{Body, Mapping, Plan, PlanOptions, Planner};
 use multigrain_program::{Program, Role, Scalars};
+use std::sync::Arc;
 use support::product;
 
 mod support;
@@ -57,20 +58,39 @@ fn slots_of_a_part_lie_as_its_place_in_the_file() {
     assert_eq!(begun, [0, 6 * block], "{plan}");
 }
 
+/// A disk of 30 MB/s above a memory of 8 MiB.
+fn slow_disk() -> Machine {
+    let processor =
+        Processor { kind: ProcessorKind::Cpu, flops_per_second: 1e11, call_overhead_ns: 0.0, code_bytes: 0 };
+    let edge = Edge::new(Driver::DISK, 3e7, 1e3);
+    let dram = Memory::child("dram", MemoryId(0), 1, 8 << 20, edge).with_processor(processor);
+    Machine::new("disk", "", vec![Memory::root("disk", 1 << 40), dram]).unwrap()
+}
+
+/// The plan of a product of n x n matrices on that disk.
+fn planned(n: u64, listed_max: u64) -> Arc<Plan> {
+    let options = PlanOptions { disk_buffer_bytes: 0, listed_max, ..PlanOptions::default() };
+    Planner::new(&slow_disk(), Mapping::default(), options).plan(&product([n, n, n])).unwrap()
+}
+
 /// Nothing stays from one part to the next, so a list of tiny blocks that stream past one that stays, and that parts would store
 /// and load again, is no good: larger ones are found.
 #[test]
 fn a_formula_knows_what_parts_load_again() {
-    let processor =
-        Processor { kind: ProcessorKind::Cpu, flops_per_second: 1e11, call_overhead_ns: 0.0, code_bytes: 0 };
-    let edge = Edge::new(Driver::DISK, 3e7, 1e5);
-    let dram = Memory::child("dram", MemoryId(0), 1, 8 << 20, edge).with_processor(processor);
-    let machine = Machine::new("disk", "", vec![Memory::root("disk", 1 << 40), dram]).unwrap();
     let n = 8192;
     for listed_max in [256, 512] {
-        let options = PlanOptions { disk_buffer_bytes: 0, listed_max, ..PlanOptions::default() };
-        let plan = Planner::new(&machine, Mapping::default(), options).plan(&product([n, n, n])).unwrap();
+        let plan = planned(n, listed_max);
         assert!(plan.is_in_parts(), "{plan}");
         assert_eq!(plan.traffic.bytes_up, 4 * n * n, "{listed_max} listed: {plan}");
     }
+}
+
+/// With a block of a ninth of the result in memory there is room for one panel that is large enough, and none for the next. That
+/// it is waited for is nothing to a disk that never rests, so both factors are read three times, and not one of them four times.
+#[test]
+fn waiting_for_a_panel_costs_nothing_where_the_disk_is_what_takes_time() {
+    let n = 3840;
+    let plan = planned(n, 1 << 13);
+    let moved = plan.traffic.bytes_down + plan.traffic.bytes_up;
+    assert!(moved <= 7 * 4 * n * n, "{} arrays, {plan}", moved as f64 / (4 * n * n) as f64);
 }
