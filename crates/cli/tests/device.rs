@@ -3,6 +3,10 @@
 
 mod support;
 
+use multigrain::MachineChoice;
+use multigrain::prelude::*;
+use multigrain_console::Failure;
+use std::process::Command;
 use support::Place;
 
 /// Two small devices below memory. Copies are quick, so that tests are.
@@ -28,6 +32,42 @@ kind = "cpu"
 rate = "10 GFLOP/s"
 call_overhead = "10 us"
 "#;
+
+/// A leaf that panics.
+#[task(axes(i))]
+fn faulty(#[at(i)] x: Write<f32, 1>) {
+    panic!("a fault of mine in {} elements", x.len(0));
+}
+
+/// Runs it on devices as programs do, in a process of its own.
+fn fails() -> Result<(), Failure> {
+    let machine = Machine::parse(&DEVICES.replace("CAPACITY", "1 MiB"), "devices").map_err(multigrain::Error::from)?;
+    let machine = MachineChoice::Given(Box::new(machine));
+    let runtime = Runtime::new(Options { machine, ..Options::default() })?;
+    let mut program = Program::new();
+    let task = program.task(faulty);
+    let x = program.array::<f32, 1>("x", [1000], Role::Output).map_err(multigrain::Error::from)?;
+    program.call(task, (x.all(),), Scalars::new()).map_err(multigrain::Error::from)?;
+    runtime.run(&Job::new("faulty", program), Settings::default())?;
+    Ok(())
+}
+
+/// The thread of a device's processor is no worker, but what panics there is told of as what does on one.
+#[test]
+fn a_leaf_that_panics_is_named() {
+    const CHILD: &str = "MULTIGRAIN_TEST_FAULTY";
+    if std::env::var_os(CHILD).is_some() {
+        multigrain_console::begin();
+        multigrain_device::register().unwrap();
+        std::process::exit(multigrain_console::finished(fails).into());
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    let ended = child.args(["--exact", "a_leaf_that_panics_is_named", "--nocapture"]).env(CHILD, "1").output().unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(told.contains("faulty on x [") && told.contains("panicked: a fault of mine"), "{told}");
+    assert!(!told.contains("internal error"), "{told}");
+    assert_eq!(ended.status.code(), Some(1), "{told}");
+}
 
 #[test]
 fn applications_give_the_same_bytes() {

@@ -1,6 +1,7 @@
 //! How things end that do not go well: one line on standard error and an exit status.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use multigrain::driver::are_panics_caught;
 use multigrain::{Error, ranks};
 use std::error::Error as _;
 use std::fmt::Write as _;
@@ -152,8 +153,8 @@ fn without_address(word: &str) -> String {
 
 static LAST_PANIC: Mutex<Option<String>> = Mutex::new(None);
 
-/// Keeps panics from printing: those of leaves come back from the engine with task and block named, those of the main
-/// thread are told by `main`. On any other thread nobody would tell, and somebody may wait for it: the process ends.
+/// Keeps panics from printing that are caught: those of leaves come back from the engine with task and block named, those of the
+/// main thread are told by `main`. Of others nobody would tell, and somebody may wait for their thread: the process ends.
 pub fn install_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
         let payload = info.payload();
@@ -162,9 +163,7 @@ pub fn install_panic_hook() {
         if let Some(location) = info.location() {
             let _ = write!(text, " ({location})");
         }
-        let thread = std::thread::current();
-        let told_elsewhere = thread.name().is_some_and(|name| name == "main" || name.starts_with("worker-"));
-        if told_elsewhere {
+        if are_panics_caught() {
             *LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
         } else {
             say(&format!("internal error: {text}"));

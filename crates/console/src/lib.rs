@@ -20,6 +20,7 @@ pub use interrupt::{Interrupt, Undone, undone_by_signals};
 pub use output::{has_stdout, leave_stdout_as_it_was, print, write_whole};
 pub use progress::Bar;
 
+use multigrain::driver::catches_panics;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
@@ -51,6 +52,7 @@ pub fn finish(work: impl FnOnce() -> Result<(), Failure>) -> ExitCode {
 
 /// The same, with the exit status as a number.
 pub fn finished(work: impl FnOnce() -> Result<(), Failure>) -> u8 {
+    catches_panics();
     // Nothing of what the work leaves behind is looked at after a panic.
     match std::panic::catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => 0,

@@ -3,7 +3,7 @@
 use crate::arena::Arena;
 use crate::fault;
 use crate::streams::until;
-use multigrain::driver::StoreError;
+use multigrain::driver::{StoreError, catches_panics};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,6 +35,7 @@ impl Processor {
         let (work, works) = channel::<Work>();
         let (answer, answers) = channel();
         let execute = move || {
+            catches_panics();
             let mut place = None;
             for Work(leaf, caller) in works {
                 // Where the worker that waits is bound to a processor, that one has nothing else to do.

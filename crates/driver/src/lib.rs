@@ -96,7 +96,8 @@ pub unsafe trait Child: Send + Sync {
     unsafe fn issue(&self, transfer: &Transfer<'_>) -> Result<Option<Box<dyn Receipt>>, StoreError>;
 
     /// Executes a leaf variant whose blocks lie here, by the driver's own processor, and returns when it is done. Only called
-    /// where there is one ([`DriverFacts::own_processor`]).
+    /// where there is one ([`DriverFacts::own_processor`]). A thread of its own that catches the leaf's panic says so first
+    /// ([`multigrain_team::catches_panics`]).
     ///
     /// # Errors
     /// The panic of the leaf. Whatever happened, the leaf is not executed any more.

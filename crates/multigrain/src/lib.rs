@@ -91,6 +91,7 @@ pub mod jobs {
 /// of those of the same names in one runtime. `examples/custom-driver` in the repository has one in a file.
 pub mod driver {
     pub use multigrain_driver::*;
+    pub use multigrain_team::{are_panics_caught, catches_panics};
 }
 
 /// The processes of a cluster that execute runs together.

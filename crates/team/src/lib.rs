@@ -46,7 +46,7 @@ mod team;
 pub use abort::{Abort, Aborted};
 pub use chains::ChainQueue;
 pub use pad::Padded;
-pub use panic::{WorkerPanic, panic_message};
+pub use panic::{WorkerPanic, are_panics_caught, catches_panics, panic_message};
 pub use spin::SpinLimit;
 pub use steps::Steps;
 pub use team::{Team, TeamOptions};

@@ -3,7 +3,24 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use std::cell::Cell;
+
 use thiserror::Error;
+
+thread_local! {
+    static CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says that whatever panics on this thread is caught, and told by whoever waits for the thread's work. A hook for panics that ends
+/// the process of one that nobody would hear of asks [`are_panics_caught`].
+pub fn catches_panics() {
+    CAUGHT.set(true);
+}
+
+/// Whether somebody tells of what panics on this thread: see [`catches_panics`].
+pub fn are_panics_caught() -> bool {
+    CAUGHT.try_with(Cell::get).unwrap_or(false)
+}
 
 /// A job panicked on a worker. The other workers finished theirs; the team can be used again.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

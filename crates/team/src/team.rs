@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::bind::{self, Bound};
 use crate::fork::{self, Crew, Members};
 use crate::mailbox::{Mailbox, Post};
-use crate::panic::WorkerPanic;
+use crate::panic::{WorkerPanic, catches_panics};
 use crate::place::{self, Place, Placed};
 use crate::spin::SpinLimit;
 use crate::sync::{Arc, AtomicUsize, Builder, JoinHandle, Mutex, Ordering, lock};
@@ -88,6 +88,7 @@ impl Team {
         for worker in 1..workers {
             let (shared, processor) = (Arc::clone(&team.shared), processor_of(worker));
             let thread = Builder::new().name(format!("worker-{worker}")).spawn(move || {
+                catches_panics();
                 if processor.is_some_and(bind::to) {
                     shared.bound.fetch_add(1, Ordering::Relaxed);
                 }

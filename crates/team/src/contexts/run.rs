@@ -10,7 +10,7 @@ use super::here::within;
 use super::line::Line;
 use super::sharing::{Contexts, Sharing, Turn};
 use crate::bind;
-use crate::panic::panic_message;
+use crate::panic::{catches_panics, panic_message};
 
 /// What a run gave.
 #[derive(Clone, Debug)]
@@ -74,6 +74,7 @@ where
         for (context, body) in bodies.into_iter().enumerate() {
             let thread = std::thread::Builder::new().name(format!("context-{context}"));
             let started = thread.spawn_scoped(scope, move || {
+                catches_panics();
                 if chooses && !cpus.is_empty() {
                     bind::among(cpus);
                 }
