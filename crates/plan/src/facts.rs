@@ -2,9 +2,12 @@
 
 use crate::cost::{LOCAL_READS_PER_COPY, leaf_seconds};
 use crate::rules::{self, Movable};
+use crate::scope::Split;
 use multigrain_machine::{Edge, Layout, Machine, MemoryId};
-use multigrain_program::{Arg, ArrayDecl, Call, CallShape, DynTask, Region, Shape};
+use multigrain_program::{Arg, ArrayDecl, Call, CallShape, DynTask, Param, Region, Shape};
+use std::cmp::Reverse;
 use std::sync::Arc;
+
 pub(crate) type TaskRef = Arc<dyn DynTask>;
 
 /// What planning needs to know of an edge and the memories below it.
@@ -64,6 +67,27 @@ impl EdgeFacts<'_> {
     pub(crate) fn row_unit_bytes(&self) -> u64 {
         let here = if self.edge.rules.strict { self.edge.rules.alignment_bytes } else { 1 };
         here.max(self.unit_below_bytes)
+    }
+
+    /// How many arguments of such a call have rows that are no multiple of [`EdgeFacts::row_unit_bytes`].
+    pub(crate) fn odd_rows(&self, task: &TaskRef, shape: &CallShape) -> usize {
+        let unit = self.row_unit_bytes();
+        let row_bytes = |(param, shape): (&Param, &Shape)| {
+            shape.dims().last().copied().unwrap_or(1).saturating_mul(param.element.size_bytes())
+        };
+        task.params().iter().zip(&shape.shapes).filter(|&row| !row_bytes(row).is_multiple_of(unit)).count()
+    }
+
+    /// In which order classes of calls are planned: those of odd rows first, since it is soon told of them that edges with rules
+    /// cannot move their blocks.
+    pub(crate) fn planning_order(&self, split: &Split) -> Vec<usize> {
+        let odd = |&class: &usize| {
+            let (task, shape) = &split.classes[class];
+            Reverse(self.odd_rows(&split.tasks[*task as usize], shape))
+        };
+        let mut order: Vec<usize> = (0..split.classes.len()).collect();
+        order.sort_by_key(odd);
+        order
     }
 
     /// Whether what a call is given lies as its plan takes it to, which knows nothing of the arrays it is given blocks of: rules

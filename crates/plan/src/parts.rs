@@ -15,15 +15,14 @@
 use crate::error::PlanError;
 use crate::facts::EdgeFacts;
 use crate::loops::{Hint, PART_LISTED_MIN, clipped, outer, turns};
-use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall};
+use crate::plan::{Body, PassReport, Plan, SourceCall};
 use crate::planner::{Planner, Report, in_blocks, sources, undivided};
 use crate::scope::{Key, Lying, Scope, Split, identity, split};
 use crate::search::too_many;
 use crate::stages::take_apart;
 use crate::ways::Ways;
-use multigrain_program::{Arg, Call, Param, Shape, Tunables};
+use multigrain_program::{Arg, Call, Tunables};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// How many calls those of a scope would be, listed.
@@ -177,16 +176,12 @@ impl Planner<'_> {
         }
         let arrays = facts.lying(&parts.arrays);
         let mut lead: FxHashMap<usize, Tunables> = FxHashMap::default();
-        // What is refused for its rows is soon told of those of odd lengths, so they come first; the others set an example.
+        // Those of the fewest odd rows are an example to the others.
         let odd = |class: usize| {
             let (task, shape) = &parts.classes[class];
-            let rows = parts.tasks[*task as usize].params().iter().zip(&shape.shapes);
-            let unit = facts.row_unit_bytes();
-            let row_bytes = |(p, shape): (&Param, &Shape)| shape.dims().last().unwrap_or(&1) * p.element.size_bytes();
-            rows.filter(|&row| !row_bytes(row).is_multiple_of(unit)).count()
+            facts.odd_rows(&parts.tasks[*task as usize], shape)
         };
-        let mut order: Vec<usize> = (0..parts.classes.len()).collect();
-        order.sort_by_key(|&class| Reverse(odd(class)));
+        let order = facts.planning_order(&parts);
         let fewest = order.last().map_or(0, |&class| odd(class));
         let mut bodies = vec![None; order.len()];
         for class in order {
@@ -233,10 +228,7 @@ impl Planner<'_> {
             }
             bodies[class] = Some(Body::Inner(planned));
         }
-        let planned = parts.classes.iter().zip(bodies);
-        let classes = planned
-            .filter_map(|((task, shape), body)| Some(CallClass { task: *task, shape: shape.clone(), body: body? }));
-        let classes = classes.collect();
+        let classes = parts.with_bodies(bodies);
         let mut plan = Plan { numbers, sources, ..self.outline(facts.number, parts, classes) };
         let mut calls = 0;
         for (class, count) in plan.classes.iter().zip(plan.calls_of_class()) {

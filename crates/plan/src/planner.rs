@@ -422,18 +422,19 @@ impl<'m> Planner<'m> {
             true => below_bytes_max,
             false => below_bytes_max.saturating_sub(parts.temporary_bytes(scope).div_ceil(facts.children as u64)),
         };
-        let mut classes = Vec::with_capacity(parts.classes.len());
-        for (task, shape) in &parts.classes {
+        let mut bodies = vec![None; parts.classes.len()];
+        for class in facts.planning_order(&parts) {
+            let (task, shape) = &parts.classes[class];
             let reference = &parts.tasks[*task as usize];
-            let body = match below {
+            bodies[class] = Some(match below {
                 None => {
                     reference.check_leaf(shape).map_err(PlanError::from)?;
                     Body::Leaf { scratch_bytes: reference.scratch_bytes(shape, facts.scratch_capacity_bytes) }
                 }
                 Some(below) => Body::Inner(self.call(below, reference, shape, below_bytes_max)?),
-            };
-            classes.push(CallClass { task: *task, shape: shape.clone(), body });
+            });
         }
+        let classes = parts.with_bodies(bodies);
         // A part of a call may take more than the whole would: what helps it need not have fitted there.
         let of_classes: Vec<u64> = classes.iter().map(|class| class.body.scratch_bytes()).collect();
         let needs = parts.class_of.iter().map(|&class| of_classes[class as usize]);

@@ -1,6 +1,6 @@
 //! A scope: the arrays that lie in one memory and the calls on them, whether of a program or of a single call.
 
-use crate::plan::{PassReport, temporary_bytes};
+use crate::plan::{Body, CallClass, PassReport, temporary_bytes};
 use multigrain_machine::readable_bytes;
 use multigrain_program::{
     Access, Arg, ArrayDecl, Call, CallShape, DynTask, Parts, Program, Region, Role, Scalars, Shape, SplitError,
@@ -86,6 +86,14 @@ pub(crate) struct Split {
 }
 
 impl Split {
+    /// Its classes of calls, with how those of each are executed.
+    pub(crate) fn with_bodies(&self, bodies: Vec<Option<Body>>) -> Vec<CallClass> {
+        let of = |((task, shape), body): (&(u32, CallShape), Option<Body>)| {
+            Some(CallClass { task: *task, shape: shape.clone(), body: body? })
+        };
+        self.classes.iter().zip(bodies).filter_map(of).collect()
+    }
+
     /// The same with these of its calls, which may be many: no others are copied on the way.
     pub(crate) fn with(&self, calls: Vec<Call>, class_of: Vec<u32>) -> Split {
         let (arrays, tasks, classes) = (self.arrays.clone(), self.tasks.clone(), self.classes.clone());
