@@ -410,7 +410,7 @@ impl<'a> Nest<'a> {
         }
         let capacity = facts.total_bytes.saturating_sub(reserved) as f64;
         // Nothing stays from one part to the next.
-        let is_long = calls > facts.listed_max as f64 && !facts.is_part && facts.may_be_parts(self.task);
+        let is_long = calls > facts.listed_max as f64 && self.may_be_long(loops);
         let inside = if is_long { Nest::turns(&self.part(loops), loops) } else { turns.clone() };
         let choice = self.moving(loops, [&turns, &inside], &block, capacity, busy, uneven);
         (estimate(choice.seconds, choice.bytes), Some(choice))
