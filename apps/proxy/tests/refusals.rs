@@ -96,7 +96,8 @@ fn hostile_connections_disturb_nobody() {
 
 #[test]
 fn sources_that_cannot_be_pulled_are_told_with_the_way_out() {
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unheard = support::unheard();
+    let closed = unheard.local_addr().unwrap();
     let liar = TcpListener::bind("127.0.0.1:0").unwrap();
     let lies = liar.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -144,9 +145,10 @@ fn a_camera_that_has_moved_is_followed_at_its_own_host_only() {
     let place = elsewhere.local_addr().unwrap();
     let away = Manners { moved: Some(format!("rtsp://a:topsecret@{place}/topsecret")), ..Manners::of(VIDEO) };
     let away = Camera::new(away);
-    let own = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap();
     let near = Manners { moved: Some(format!("rtsp://{own}/live?topsecret")), ..Manners::of(VIDEO) };
-    let near = Camera::at(&own.to_string(), near);
+    let near = Camera::on(listener, near);
     let proxy = Proxy::start(&[
         "-s",
         &format!("away=rtsp://me:topsecret@{}/", away.address),

@@ -444,7 +444,8 @@ fn who_may_watch_no_more_is_sent_away() {
 fn another_server_takes_over() {
     let folder = tempfile::tempdir().unwrap();
     let cameras = [Camera::new(described()), Camera::new(described())];
-    let off = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unheard = support::unheard();
+    let off = unheard.local_addr().unwrap();
     let urls: Vec<String> =
         [cameras[0].address, off, cameras[1].address].iter().map(|place| format!("\"rtsp://{place}/\"")).collect();
     let proxy = start(

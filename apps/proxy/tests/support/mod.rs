@@ -195,6 +195,12 @@ impl Playing {
     }
 }
 
+/// A place at which nobody listens as long as this is held: the near end of a connection, whose port is given to no other listener.
+pub(crate) fn unheard() -> TcpStream {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    TcpStream::connect(listener.local_addr().unwrap()).unwrap()
+}
+
 /// A camera: each connection that plays comes out of [`Camera::playing`].
 pub(crate) struct Camera {
     pub(crate) address: SocketAddr,
@@ -207,7 +213,11 @@ impl Camera {
     }
 
     pub(crate) fn at(place: &str, manners: Manners) -> Camera {
-        let listener = TcpListener::bind(place).unwrap();
+        Camera::on(TcpListener::bind(place).unwrap(), manners)
+    }
+
+    /// Where a listener listens: for a camera whose manners name its own address.
+    pub(crate) fn on(listener: TcpListener, manners: Manners) -> Camera {
         let (address, (tell, playing)) = (listener.local_addr().unwrap(), mpsc::channel());
         std::thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
