@@ -2,9 +2,11 @@
 //! against those before it.
 
 use crate::costs::{self, Unit};
+use crate::driver::Wire;
 use crate::error::{MachineError, Problem};
 use crate::host::{Contexts, Host};
 use crate::memory::{Edge, LeafRate, Memory, Processor};
+use crate::network::Network;
 use std::collections::HashMap;
 
 /// More children than any machine has; keeps products of counts far from overflow.
@@ -96,6 +98,9 @@ fn memory(memory: &Memory) -> Result<(), (&'static str, Problem)> {
         }
         (None, None) => {}
     }
+    if let Some(between) = &memory.network {
+        network(between, memory)?;
+    }
     memory.processor.as_ref().map_or(Ok(()), processor)?;
     memory.host.as_ref().map_or(Ok(()), host)?;
     if let Some(shared) = &memory.contexts {
@@ -132,6 +137,15 @@ fn contexts(contexts: &Contexts) -> Result<(), (&'static str, Problem)> {
         return Err(("contexts.spread", Problem::OutOfRange { found, expected: "from 0 to 1" }));
     }
     Ok(())
+}
+
+fn network(network: &Network, memory: &Memory) -> Result<(), (&'static str, Problem)> {
+    if memory.edge.is_none_or(|edge| edge.driver.wire != Wire::Aggregate) {
+        return Err(("network", Problem::NetworkWithout));
+    }
+    not_negative("network.message", network.message_ns)?;
+    positive("network.link", network.shape.link_bytes_per_second().unwrap_or(1.0))?;
+    network.shape.fits(memory.count)
 }
 
 fn edge(edge: &Edge) -> Result<(), (&'static str, Problem)> {

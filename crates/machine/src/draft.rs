@@ -6,6 +6,7 @@ use crate::driver::Driver;
 use crate::error::{MachineError, Problem};
 use crate::host::{Contexts, Host};
 use crate::memory::{Edge, LeafRate, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
+use crate::network::Network;
 use crate::tree::Machine;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ pub(crate) struct DraftMemory {
     pub(crate) settings: BTreeMap<String, String>,
     pub(crate) source: Option<String>,
     pub(crate) edge: Option<DraftEdge>,
+    pub(crate) network: Option<Network>,
     pub(crate) processor: Option<DraftProcessor>,
     pub(crate) leaves: Vec<LeafRate>,
     pub(crate) host: Option<Host>,
@@ -90,6 +92,7 @@ impl DraftMemory {
                 strict: Some(edge.rules.strict),
                 source: memory.edge_source.clone(),
             }),
+            network: memory.network.clone(),
             processor: memory.processor.map(|processor| DraftProcessor {
                 kind: Some(processor.kind),
                 rate: Some(processor.flops_per_second),
@@ -115,6 +118,7 @@ impl DraftMemory {
                 let DraftEdge { read, write, latency_ns, source, .. } = std::mem::take(edge);
                 *edge = DraftEdge { read, write, latency_ns, source, ..DraftEdge::default() };
                 self.settings.clear();
+                self.network = None;
             }
             overlay!(edge, over, driver, read, write, latency_ns, sibling, alignment);
             for (under, over) in edge.costs.iter_mut().zip(over.costs) {
@@ -122,6 +126,7 @@ impl DraftMemory {
             }
             overlay!(edge, over, transfer_max, list_max, in_flight_max, strict, source);
         }
+        overlay!(self, over, network);
         self.settings.extend(over.settings);
         self.compute(over.processor, over.leaves);
     }
@@ -189,6 +194,7 @@ impl DraftMemory {
             });
             memory.edge_source.clone_from(&edge.source);
         }
+        memory.network.clone_from(&self.network);
         if let Some(processor) = &self.processor {
             memory.processor = Some(Processor {
                 kind: processor.kind.ok_or_else(|| missing("processor.kind", "kind = \"cpu\""))?,
@@ -278,6 +284,7 @@ pub(crate) fn cut(drafts: Vec<DraftMemory>, root: &str) -> Result<Vec<DraftMemor
     for memory in kept.iter_mut().filter(|memory| memory.name == root) {
         memory.parent = None;
         memory.edge = None;
+        memory.network = None;
         memory.settings.clear();
         memory.count = Some(1);
     }

@@ -131,6 +131,25 @@ pub enum Problem {
     /// Contexts of a processor that there is not.
     #[error("contexts need a [memory.processor] to share")]
     ContextsWithout,
+    /// A network where there is none.
+    #[error("a network lies between the nodes of a cluster: it needs a [memory.edge] with driver = \"mpi\"")]
+    NetworkWithout,
+    /// A shape that does not exist.
+    #[error("unknown shape \"{found}\"; shapes: crossbar, fat tree, torus, dragonfly")]
+    UnknownShape {
+        /// The text that was found.
+        found: String,
+    },
+    /// A network that does not connect so many nodes.
+    #[error("there are {nodes} nodes (count), but {found}; write {write}")]
+    NetworkMisfit {
+        /// Nodes that there are.
+        nodes: usize,
+        /// What the shape has.
+        found: String,
+        /// What would fit.
+        write: String,
+    },
     /// A key that must be given.
     #[error("missing; give it, for example {example}")]
     Missing {

@@ -15,6 +15,7 @@ mod error;
 mod host;
 mod layout;
 mod memory;
+mod network;
 pub mod probe;
 mod read;
 mod render;
@@ -29,6 +30,7 @@ pub use error::{MachineError, Place, Problem};
 pub use host::{ContextScheduler, Contexts, Host, ThreadScheduler};
 pub use layout::{Branch, Layout};
 pub use memory::{Edge, LeafRate, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
+pub use network::{Network, Shape};
 pub use read::THIS_COMPUTER;
 pub use tree::Machine;
 pub use units::{

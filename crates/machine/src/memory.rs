@@ -3,6 +3,7 @@
 use crate::costs::Costs;
 use crate::driver::Driver;
 use crate::host::{Contexts, Host};
+use crate::network::Network;
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -34,6 +35,8 @@ pub struct Memory {
     pub source: Option<String>,
     /// Where the constants of the edge come from: `measured`, `assumed`, a publication.
     pub edge_source: Option<String>,
+    /// What lies between these memories, where that is described.
+    pub network: Option<Network>,
     /// Where the constants of the processor come from.
     pub processor_source: Option<String>,
     /// How fast the processor executes the leaf variants of tasks, where that is known; by name of the task. Plans do not
@@ -77,6 +80,7 @@ impl Memory {
             settings: Vec::new(),
             source: None,
             edge_source: None,
+            network: None,
             processor_source: None,
             leaves: Vec::new(),
             host: None,

@@ -2,6 +2,7 @@
 //! has its line.
 
 mod host;
+mod network;
 
 use crate::costs;
 use crate::detect::DISK;
@@ -20,7 +21,7 @@ use toml::de::{DeTable, DeValue};
 pub const THIS_COMPUTER: &str = "this computer";
 
 const TOP_KEYS: &str = "name, description, base, root, memory";
-const MEMORY_KEYS: &str = "name, replaces, computes_like, parent, count, capacity, path, source, edge, settings, processor, leaf, host, contexts";
+const MEMORY_KEYS: &str = "name, replaces, computes_like, parent, count, capacity, path, source, edge, network, settings, processor, leaf, host, contexts";
 /// Beside those of [`costs::KEYS`].
 const EDGE_KEYS: &str =
     "driver, read, write, latency, sibling, alignment, transfer_max, list_max, in_flight_max, strict, source";
@@ -224,6 +225,7 @@ impl Reader<'_> {
                 "path" => memory.path = Some(PathBuf::from(at.text("a directory such as \"/scratch\"")?)),
                 "source" => memory.source = Some(at.text("a text")?.to_string()),
                 "edge" => memory.edge = Some(self.edge(&at, &name, &mut memory)?),
+                "network" => memory.network = Some(self.network(&at, &name, &mut memory)?),
                 "settings" => memory.settings = self.settings(&at, &name, &mut memory)?,
                 "processor" => memory.processor = Some(self.processor(&at, &name, &mut memory)?),
                 "host" => memory.host = Some(self.host(&at, &name, &mut memory)?),
@@ -371,6 +373,13 @@ impl Place {
     fn error(self, problem: Problem) -> MachineError {
         MachineError { place: Box::new(self), problem }
     }
+}
+
+/// A key that is missing in a table.
+fn missing(table: &At<'_>, key: &str, example: &'static str) -> MachineError {
+    let mut error = table.error(Problem::Missing { example });
+    error.place.key = Some(key.to_owned());
+    error
 }
 
 impl<'v> At<'v> {

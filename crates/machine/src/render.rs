@@ -91,6 +91,11 @@ fn sources(memory: &Memory) -> Vec<String> {
     if let Some(rate) = memory.edge.and_then(|edge| edge.sibling_bytes_per_second) {
         lines.push(format!("siblings {} from one to another", approximate_bandwidth(rate)));
     }
+    if let Some(network) = &memory.network {
+        let (shape, message) = (network.shape.name(), approximate_time(network.message_ns));
+        let source = network.source.as_deref().unwrap_or(unknown);
+        lines.push(format!("network {shape}, {message} a message: {source}"));
+    }
     if memory.processor.is_some() {
         lines.push(format!("processor {}", memory.processor_source.as_deref().unwrap_or(unknown)));
     }

@@ -1,5 +1,6 @@
 //! The tree of memories and what can be asked of it.
 
+use crate::driver::Wire;
 use crate::error::{MachineError, Problem};
 use crate::host::Host;
 use crate::memory::{Memory, MemoryId};
@@ -110,8 +111,15 @@ impl Machine {
         for id in self.ids().skip(root.0) {
             let mut memory = self.memory(id).clone();
             if id == root {
-                memory =
-                    Memory { parent: None, count: 1, edge: None, edge_source: None, settings: Vec::new(), ..memory };
+                memory = Memory {
+                    parent: None,
+                    count: 1,
+                    edge: None,
+                    edge_source: None,
+                    network: None,
+                    settings: Vec::new(),
+                    ..memory
+                };
             } else {
                 // Parents stand before children, so a parent inside the subtree has its new id by now.
                 let Some(parent) = memory.parent.and_then(|parent| new_ids[parent.0]) else { continue };
@@ -131,12 +139,22 @@ impl Machine {
         self.with(name, |memory| memory.capacity_bytes = capacity_bytes)
     }
 
-    /// The same machine with another count of the memory `name`.
+    /// The same machine with another count of the memory `name`. Where each has a link of its own to its parent, it keeps
+    /// that: what all of them get together changes with their number.
     ///
     /// # Errors
     /// No such memory; zero; the root.
     pub fn with_count(&self, name: &str, count: usize) -> Result<Machine, MachineError> {
-        self.with(name, |memory| memory.count = count)
+        self.with(name, |memory| {
+            if let Some(edge) =
+                memory.edge.as_mut().filter(|edge| matches!(edge.driver.wire, Wire::Links | Wire::Aggregate))
+            {
+                let scale = count as f64 / memory.count as f64;
+                edge.read_bytes_per_second *= scale;
+                edge.write_bytes_per_second *= scale;
+            }
+            memory.count = count;
+        })
     }
 
     /// The same machine with the memory `name` changed.

@@ -3,6 +3,7 @@
 use crate::costs::{self, Costs};
 use crate::host::{Contexts, Host};
 use crate::memory::{Edge, LeafRate, Memory, Processor};
+use crate::network::{Network, Shape};
 use crate::tree::Machine;
 use crate::units::{format_bandwidth, format_bytes, format_flops, format_time};
 use std::fmt::Write;
@@ -37,6 +38,9 @@ impl Machine {
             text.push_str("[memory.edge]\n");
             write_edge(text, edge);
             source(text, &memory.edge_source);
+        }
+        if let Some(network) = &memory.network {
+            write_network(text, network);
         }
         if !memory.settings.is_empty() {
             text.push_str("[memory.settings]\n");
@@ -92,6 +96,29 @@ fn write_edge(text: &mut String, edge: &Edge) {
     if rules.strict {
         line(text, "strict", "true");
     }
+}
+
+fn write_network(text: &mut String, network: &Network) {
+    text.push_str("[memory.network]\n");
+    line(text, "shape", &quoted(network.shape.name()));
+    match &network.shape {
+        Shape::Crossbar => {}
+        Shape::FatTree { leaf, up, .. } => {
+            line(text, "leaf", &leaf.to_string());
+            line(text, "up", &up.to_string());
+        }
+        Shape::Torus { sizes, .. } => line(text, "sizes", &format!("{sizes:?}")),
+        Shape::Dragonfly { router, group, global, .. } => {
+            line(text, "router", &router.to_string());
+            line(text, "group", &group.to_string());
+            line(text, "global", &global.to_string());
+        }
+    }
+    if let Some(rate) = network.shape.link_bytes_per_second() {
+        line(text, "link", &quoted(&format_bandwidth(rate)));
+    }
+    line(text, "message", &quoted(&format_time(network.message_ns)));
+    source(text, &network.source);
 }
 
 fn write_processor(text: &mut String, processor: &Processor) {

@@ -1,7 +1,7 @@
 //! What bad machine files get: each message names the file, the line, the memory and the key.
 
 use multigrain_machine::{
-    Edge, Machine, MachineError, Memory, MemoryId, Problem, Processor, ProcessorKind, TransferRules, UnitError,
+    Edge, Machine, MachineError, Memory, MemoryId, Problem, Processor, ProcessorKind, Shape, TransferRules, UnitError,
 };
 use std::path::Path;
 
@@ -122,6 +122,55 @@ fn numbers_out_of_range() {
     out("latency =", "sibling = \"0 B/s\"\nlatency =", "bad.toml:15: memory \"core\": edge.sibling: is 0");
     out("latency =", "list_max = 0\nlatency =", "bad.toml:15: memory \"core\": edge.list_max: is 0");
     out("\"16 GFLOP/s\"", "\"0 GFLOP/s\"", "bad.toml:18: memory \"core\": processor.rate: is 0");
+}
+
+/// The good file with nodes that a network connects.
+fn networked(network: &str) -> String {
+    let nodes = GOOD.replace("\"shared\"", "\"mpi\"").replace("count = 2", "count = 12");
+    nodes.replace("[memory.processor]", &format!("[memory.network]\n{network}\n[memory.processor]"))
+}
+
+#[test]
+fn networks_that_are_none_or_do_not_fit() {
+    let good = |network: &str| read(&networked(network)).unwrap().memories()[1].network.clone().unwrap();
+    assert_eq!(good("shape = \"crossbar\"").shape, Shape::Crossbar);
+    let tree = good("shape = \"fat tree\"\nleaf = 5\nup = 2\nlink = \"1 GB/s\"\nmessage = \"1 us\"");
+    assert_eq!(tree.shape, Shape::FatTree { leaf: 5, up: 2, link_bytes_per_second: 1e9 });
+    assert_eq!(tree.message_ns, 1000.0);
+    good("shape = \"torus\"\nsizes = [2, 2, 3]\nlink = \"1 GB/s\"");
+    good("shape = \"dragonfly\"\nrouter = 2\ngroup = 2\nglobal = 1\nlink = \"1 GB/s\"");
+
+    let refused = |network: &str, line: usize, key: &str, parts: &[&str]| {
+        let message = read(&networked(network)).unwrap_err().to_string();
+        let place = format!("bad.toml:{line}: memory \"core\": network{key}: ");
+        assert!(message.starts_with(&place), "{message:?} does not begin with {place:?}");
+        parts.iter().for_each(|part| assert!(message.contains(part), "{message:?} lacks {part:?}"));
+    };
+    refused("shape = \"tree\"", 17, ".shape", &["\"tree\"", "crossbar, fat tree, torus, dragonfly"]);
+    refused("message = \"1 us\"", 16, ".shape", &["missing", "shape = \"crossbar\""]);
+    refused("shape = \"crossbar\"\nleaf = 2", 18, ".leaf", &["unknown key", "of a crossbar"]);
+    refused("shape = \"fat tree\"\nleaf = 2\nup = 2", 16, ".link", &["missing", "50 GB/s"]);
+    refused("shape = \"fat tree\"\nleaf = 0\nup = 2\nlink = \"1 GB/s\"", 18, ".leaf", &["is 0", "at least 1"]);
+    refused("shape = \"fat tree\"\nleaf = 2\nup = 2\nlink = \"0 GB/s\"", 20, ".link", &["is 0"]);
+    let torus = "shape = \"torus\"\nlink = \"1 GB/s\"\nsizes = [2, 2, 2]";
+    refused(torus, 19, ".sizes", &["12 nodes", "has 8", "sizes = [3, 2, 2]"]);
+    let dragonfly = "shape = \"dragonfly\"\nlink = \"1 GB/s\"\nrouter = 2\n";
+    refused(&format!("{dragonfly}group = 4\nglobal = 1"), 20, ".group", &["12 nodes", "has 8", "divides"]);
+    refused(&format!("{dragonfly}group = 1\nglobal = 2"), 21, ".global", &["2 links", "5 neighbours", "multiple of 5"]);
+    // Between cores of one memory there is none; and with other nodes it may not fit any more.
+    let on_a_bus = networked("shape = \"crossbar\"").replace("\"mpi\"", "\"shared\"");
+    let message = read(&on_a_bus).unwrap_err().to_string();
+    assert!(message.starts_with("bad.toml:16: memory \"core\": network: ") && message.contains("mpi"), "{message}");
+    let fewer = read(&networked(&torus.replace("[2, 2, 2]", "[2, 6]"))).unwrap().with_count("core", 6);
+    assert!(matches!(fewer.unwrap_err().problem, Problem::NetworkMisfit { nodes: 6, .. }));
+}
+
+#[test]
+fn fewer_nodes_keep_their_links_and_fewer_cores_their_bus() {
+    let nodes = read(&networked("shape = \"crossbar\"")).unwrap().with_count("core", 3).unwrap();
+    assert_eq!(nodes.memories()[1].edge.unwrap().read_bytes_per_second, 2.5e9);
+    let cores = read(GOOD).unwrap().with_count("core", 1).unwrap();
+    assert_eq!(cores.memories()[1].edge.unwrap().read_bytes_per_second, 10e9);
 }
 
 #[test]

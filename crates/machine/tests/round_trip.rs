@@ -1,8 +1,8 @@
 //! Random machines survive being written and read; no text makes the reader panic.
 
 use multigrain_machine::{
-    ContextScheduler, Contexts, Costs, Driver, Edge, Host, LeafRate, Machine, MachineError, Memory, MemoryId, Problem,
-    Processor, ProcessorKind, ThreadScheduler, TransferRules,
+    ContextScheduler, Contexts, Costs, Driver, Edge, Host, LeafRate, Machine, MachineError, Memory, MemoryId, Network,
+    Problem, Processor, ProcessorKind, Shape, ThreadScheduler, TransferRules,
 };
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -110,6 +110,21 @@ fn contexts() -> impl Strategy<Value = Option<Contexts>> {
     }))
 }
 
+/// A network of so many nodes.
+fn network(nodes: usize) -> impl Strategy<Value = Network> {
+    let shape =
+        (0..4, 1usize..100, 1usize..100, positive()).prop_map(move |(shape, leaf, up, link_bytes_per_second)| {
+            match shape {
+                0 => Shape::Crossbar,
+                1 => Shape::FatTree { leaf, up, link_bytes_per_second },
+                2 => Shape::Torus { sizes: vec![1, nodes], link_bytes_per_second },
+                // Every node is a group.
+                _ => Shape::Dragonfly { router: 1, group: 1, global: (nodes - 1) * up, link_bytes_per_second },
+            }
+        });
+    (shape, 0.0f64..1e9, text()).prop_map(|(shape, message_ns, source)| Network { shape, message_ns, source })
+}
+
 fn text() -> impl Strategy<Value = Option<String>> {
     proptest::option::of(any::<String>())
 }
@@ -118,7 +133,12 @@ fn text() -> impl Strategy<Value = Option<String>> {
 fn memory() -> impl Strategy<Value = (Memory, Edge, usize)> {
     let words = (text(), text(), text(), proptest::option::of(Just(PathBuf::from("."))), leaves());
     let values = (1usize..5000, 1u64.., edge(), processor(), any::<usize>(), "[^\\x00-\\x1f\\x7f-\\u{9f}]{0,8}");
-    (words, values, host(), contexts()).prop_map(|(words, values, host, contexts)| {
+    let parts = (words, values, host(), contexts());
+    let with_network = parts.prop_flat_map(|parts| {
+        let network = proptest::option::of(network(parts.1.0));
+        (Just(parts), network)
+    });
+    with_network.prop_map(|((words, values, host, contexts), network)| {
         let (source, edge_source, processor_source, path, leaves) = words;
         let (count, capacity_bytes, edge, processor, choice, name) = values;
         let mut memory = Memory::root(&name, capacity_bytes).with_processor(processor);
@@ -129,6 +149,7 @@ fn memory() -> impl Strategy<Value = (Memory, Edge, usize)> {
         memory.processor_source = processor_source;
         memory.leaves = leaves;
         (memory.host, memory.contexts) = (host, contexts);
+        memory.network = network.filter(|_| edge.driver == Driver::MPI);
         (memory, edge, choice)
     })
 }
@@ -140,7 +161,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 // The index keeps names apart and not empty.
                 let name = format!("{}{index}", memory.name);
                 if index == 0 {
-                    return Memory { name, count: 1, edge_source: None, ..memory };
+                    return Memory { name, count: 1, edge_source: None, network: None, ..memory };
                 }
                 Memory { name, parent: Some(MemoryId(choice % index)), edge: Some(edge), ..memory }
             });
@@ -155,6 +176,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 {
                     edge.driver = if first { Driver::DISK } else { Driver::LOCAL };
                     edge.costs = edge.driver.costs;
+                    memory.network = None;
                 }
             }
             Machine::new(&name, &description, memories).unwrap()

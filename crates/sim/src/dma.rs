@@ -1,6 +1,6 @@
 //! DMA engines: transfers under way at once up to the depth of a queue, begun one after the other.
 
-use crate::network::LinkId;
+use crate::network::{LinkId, WHOLE};
 use crate::server::Serial;
 use crate::time::Time;
 use smallvec::SmallVec;
@@ -24,6 +24,9 @@ pub struct Dma {
 pub struct Transfer<'a> {
     /// The links it crosses, each once.
     pub path: &'a [LinkId],
+    /// For each link what it carries of the bytes, in parts of [`WHOLE`]; none where each carries all. A transfer moves at one
+    /// rate, whatever ways its bytes take.
+    pub shares: &'a [u32],
     /// Its bytes; none means a message that needs latency only.
     pub bytes: u64,
     /// Time before its first byte moves, besides the latencies of the links.
@@ -35,13 +38,13 @@ pub struct Transfer<'a> {
 impl<'a> Transfer<'a> {
     /// So many bytes along a path, with no limits but those of the links.
     pub fn new(path: &'a [LinkId], bytes: u64) -> Transfer<'a> {
-        Transfer { path, bytes, latency: Time::ZERO, bytes_per_second_max: None }
+        Transfer { path, shares: &[], bytes, latency: Time::ZERO, bytes_per_second_max: None }
     }
 }
 
 /// A transfer that waits or is before its first byte.
 pub(crate) struct Pending<E> {
-    pub(crate) path: SmallVec<[LinkId; 4]>,
+    pub(crate) path: SmallVec<[(LinkId, u32); 4]>,
     pub(crate) bytes: u64,
     pub(crate) latency: Time,
     pub(crate) bytes_per_second_max: Option<u64>,
@@ -51,8 +54,9 @@ pub(crate) struct Pending<E> {
 
 impl<E> Pending<E> {
     pub(crate) fn new(transfer: Transfer<'_>, engine: Option<DmaId>, done: E) -> Pending<E> {
+        let shares = transfer.shares.iter().copied().chain(std::iter::repeat(WHOLE));
         Pending {
-            path: transfer.path.iter().copied().collect(),
+            path: transfer.path.iter().copied().zip(shares).filter(|(_, share)| *share > 0).collect(),
             bytes: transfer.bytes,
             latency: transfer.latency,
             bytes_per_second_max: transfer.bytes_per_second_max,

@@ -8,6 +8,7 @@
 //! | a model needs | it asks for | it gets |
 //! |---|---|---|
 //! | bytes over a bus, a network | [`Simulation::link`], [`Simulation::transfer`] | latency, then bandwidth shared max-min fairly with all flows |
+//! | bytes from node to node of a cluster | [`Routes`] | the links that they cross, and what each carries of them |
 //! | the DMA queue of a processor | [`Simulation::dma`], [`Simulation::issue`] | the same, with so many transfers under way at once |
 //! | an SPE, a GPU, a lock | [`Simulation::server`], [`Simulation::serve`] | one request after the other |
 //! | a disk | [`Simulation::disk`], [`Simulation::access`] | the same, with seeks |
@@ -29,6 +30,7 @@ pub mod offload;
 pub mod papers;
 mod queue;
 mod random;
+mod routes;
 pub mod run;
 mod server;
 mod simulation;
@@ -36,8 +38,9 @@ mod time;
 
 pub use dma::{Dma, DmaId, Transfer};
 pub use host::{Class, Fair, Features, Host, HostId, HostUse, Scheduler, ThreadId};
-pub use network::LinkId;
+pub use network::{LinkId, WHOLE};
 pub use random::Random;
+pub use routes::{Path, Routes, Way};
 pub use server::{Disk, DiskId, ServerId};
 pub use simulation::Simulation;
 pub use time::Time;

@@ -5,6 +5,9 @@
 //! (Bertsekas and Gallager, *Data Networks*, 1992, section 6.5.2): all rates grow together; where a link is full, its
 //! flows have their rates; the others go on growing.
 //!
+//! A link may carry a part of a flow's bytes only, where these take several ways: then it is full when the parts are as much as
+//! it has.
+//!
 //! Flows that cross the same links and have the same limit have the same rate for as long as they live. So they are a
 //! class with one clock, which counts the bytes that each of its flows has moved: a flow that begins is given the count
 //! at which it will have ended, and nothing has to be done for it until then, however often the rate changes.
@@ -20,6 +23,10 @@ use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+
+/// All bytes of a flow, in the parts in which is said what a link carries of it: as fine as machines are known, and exact for
+/// halves.
+pub const WHOLE: u32 = 1 << 20;
 
 /// A link of a [`crate::Simulation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,36 +53,50 @@ struct Link {
     /// Classes that have flows on their way, in the order in which they came, but for the gaps that leaving ones closed
     /// by the last.
     classes: Vec<u32>,
-    /// Flows on their way.
-    flows: u32,
-    /// The sum of what its flows could use at most.
-    demand_bytes_per_second: u128,
+    /// Flows on their way, each by the part of it that crosses here.
+    flow_parts: u64,
+    /// The sum of what its flows could use at most, in parts of a byte.
+    demand_parts_per_second: u128,
     /// Whether they could use more than there is.
     can_be_full: bool,
     bytes: u64,
     left: f64,
-    unfixed: u32,
+    unfixed_parts: u64,
 }
 
 impl Link {
     /// One more flow, or one less, that could use so much.
-    fn change(&mut self, comes: bool, bytes_per_second: u64) {
-        let demand = u128::from(bytes_per_second);
+    fn change(&mut self, comes: bool, bytes_per_second: u64, share: u32) {
+        let demand = u128::from(bytes_per_second) * u128::from(share);
         if comes {
-            self.flows += 1;
-            self.demand_bytes_per_second += demand;
+            self.flow_parts += u64::from(share);
+            self.demand_parts_per_second += demand;
         } else {
-            self.flows -= 1;
-            self.demand_bytes_per_second -= demand;
+            self.flow_parts -= u64::from(share);
+            self.demand_parts_per_second -= demand;
         }
-        self.can_be_full = self.demand_bytes_per_second > u128::from(self.bytes_per_second);
+        self.can_be_full = self.demand_parts_per_second > u128::from(self.bytes_per_second) * u128::from(WHOLE);
     }
 
     /// What each flow without a rate gets if nothing else limits it.
     fn share(&self) -> Magnitude {
-        Magnitude::of(self.left / f64::from(self.unfixed))
+        Magnitude::of(self.left / wholes(self.unfixed_parts))
+    }
+
+    /// What a flow could use if it were alone and so much of it crossed here.
+    fn alone(&self, share: u32) -> u64 {
+        let parts = u128::from(self.bytes_per_second) * u128::from(WHOLE);
+        u64::try_from(parts / u128::from(share)).unwrap_or(u64::MAX)
     }
 }
+
+/// How many whole flows so many parts are.
+fn wholes(parts: u64) -> f64 {
+    parts as f64 / f64::from(WHOLE)
+}
+
+/// Links, and what each carries of a flow.
+type Path = SmallVec<[(u32, u32); 4]>;
 
 /// A flow of a class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,7 +111,7 @@ struct Flow {
 /// Flows that cross the same links and could use the same alone.
 struct Class {
     /// Links, each once, in the order of their numbers.
-    path: SmallVec<[u32; 4]>,
+    path: Path,
     /// Where it stands in the list of each link of its path; empty while it has no flows.
     places: SmallVec<[u32; 4]>,
     /// The slowest link of the path, or a limit of the flows: what one of them could use alone.
@@ -169,7 +190,7 @@ pub(crate) struct Network {
     link_seen: Vec<u64>,
     classes: Vec<Class>,
     /// Path and limit of each class.
-    class_of: FxHashMap<(SmallVec<[u32; 4]>, u64), u32>,
+    class_of: FxHashMap<(Path, u64), u32>,
     /// Classes with flows.
     busy: usize,
     /// Numbers of classes that are free.
@@ -194,20 +215,20 @@ impl Network {
             bytes_per_second,
             latency,
             classes: Vec::new(),
-            flows: 0,
-            demand_bytes_per_second: 0,
+            flow_parts: 0,
+            demand_parts_per_second: 0,
             can_be_full: false,
             bytes: 0,
             left: 0.0,
-            unfixed: 0,
+            unfixed_parts: 0,
         });
         self.link_seen.push(0);
         LinkId((self.links.len() - 1) as u32)
     }
 
     /// The latencies of the links of a path together.
-    pub(crate) fn latency(&self, path: &[LinkId]) -> Time {
-        path.iter().map(|link| self.links[link.0 as usize].latency).sum()
+    pub(crate) fn latency(&self, path: &[(LinkId, u32)]) -> Time {
+        path.iter().map(|(link, _)| self.links[link.0 as usize].latency).sum()
     }
 
     /// Bytes that a link carried or carries.
@@ -216,23 +237,23 @@ impl Network {
     }
 
     /// Begins a flow; its number is free again when it has ended.
-    pub(crate) fn begin(&mut self, path: &[LinkId], bytes: u64, limit: Option<u64>, key: Key) -> u32 {
+    pub(crate) fn begin(&mut self, path: &[(LinkId, u32)], bytes: u64, limit: Option<u64>, key: Key) -> u32 {
         let id = self.free.pop().unwrap_or_else(|| {
             self.unused += 1;
             self.unused - 1
         });
-        let slowest = path.iter().map(|link| self.links[link.0 as usize].bytes_per_second).min();
+        let slowest = path.iter().map(|&(link, share)| self.links[link.0 as usize].alone(share)).min();
         let alone = slowest.unwrap_or(u64::MAX).min(limit.unwrap_or(u64::MAX)).max(1);
-        let mut sorted: SmallVec<[u32; 4]> = path.iter().map(|link| link.0).collect();
+        let mut sorted: Path = path.iter().map(|&(link, share)| (link.0, share)).collect();
         sorted.sort_unstable();
-        debug_assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]), "a path crosses a link once");
+        debug_assert!(sorted.windows(2).all(|pair| pair[0].0 < pair[1].0), "a path crosses a link once");
         let number = self.class(sorted, alone);
         let (now, sequence) = key;
         let class = &mut self.classes[number as usize];
         if class.flows.is_empty() {
             self.busy += 1;
             (class.moved_bytes, class.rate) = (0.0, 0.0);
-            for &link in &class.path {
+            for &(link, _) in &class.path {
                 let classes = &mut self.links[link as usize].classes;
                 class.places.push(classes.len() as u32);
                 classes.push(number);
@@ -244,10 +265,10 @@ impl Network {
         if !std::mem::replace(&mut class.fresh, true) {
             self.begun.push(number);
         }
-        for &link in &class.path {
+        for &(link, share) in &class.path {
             let at = &mut self.links[link as usize];
-            at.bytes += bytes;
-            at.change(true, alone);
+            at.bytes += (u128::from(bytes) * u128::from(share) / u128::from(WHOLE)) as u64;
+            at.change(true, alone, share);
             if at.can_be_full {
                 self.changed.push(link);
             }
@@ -256,7 +277,7 @@ impl Network {
     }
 
     /// The number of the class of these flows, which is made if there is none.
-    fn class(&mut self, path: SmallVec<[u32; 4]>, alone: u64) -> u32 {
+    fn class(&mut self, path: Path, alone: u64) -> u32 {
         let key = (path, alone);
         if let Some(&known) = self.class_of.get(&key) {
             return known;
@@ -316,12 +337,12 @@ impl Network {
         let Reverse(flow) = class.flows.pop()?;
         // It has ended, whatever the clock was rounded to, and so have all with the same end.
         class.moved_bytes = class.moved_bytes.max(flow.end_bytes.value());
-        for &link in &class.path {
+        for &(link, share) in &class.path {
             let at = &mut self.links[link as usize];
             if at.can_be_full {
                 self.changed.push(link);
             }
-            at.change(false, class.alone_bytes_per_second);
+            at.change(false, class.alone_bytes_per_second, share);
         }
         self.free.push(flow.id);
         if !class.flows.is_empty() {
@@ -331,12 +352,12 @@ impl Network {
         self.busy -= 1;
         self.ends.clear(number);
         let (path, places) = (class.path.clone(), std::mem::take(&mut class.places));
-        for (&link, &place) in path.iter().zip(&places) {
+        for (&(link, _), &place) in path.iter().zip(&places) {
             let classes = &mut self.links[link as usize].classes;
             classes.swap_remove(place as usize);
             if let Some(&moved) = classes.get(place as usize) {
                 let moved = &mut self.classes[moved as usize];
-                let i = moved.path.iter().position(|l| *l == link).expect("it stands in the list of this link");
+                let i = moved.path.iter().position(|(l, _)| *l == link).expect("it stands in the list of this link");
                 moved.places[i] = place;
             }
         }
@@ -384,7 +405,7 @@ impl Network {
                     continue;
                 }
                 found.push(number);
-                for &other in &class.path {
+                for &(other, _) in &class.path {
                     if link_seen[other as usize] != search && links[other as usize].can_be_full {
                         link_seen[other as usize] = search;
                         reached.push(other);
@@ -405,8 +426,8 @@ impl Network {
         for &id in links.iter() {
             let link = &mut self.links[id as usize];
             link.left = link.bytes_per_second as f64;
-            link.unfixed = link.flows;
-            if link.unfixed > 0 {
+            link.unfixed_parts = link.flow_parts;
+            if link.unfixed_parts > 0 {
                 shares.push(Reverse((link.share(), id)));
             }
         }
@@ -415,8 +436,8 @@ impl Network {
             let class = &self.classes[id as usize];
             let alone = class.alone_bytes_per_second;
             // A link that was reached never gives more than it has, so only lower limits have to be looked at.
-            let mut links = class.path.iter().filter(|link| self.link_seen[**link as usize] == search);
-            if links.all(|link| alone < self.links[*link as usize].bytes_per_second) {
+            let mut links = class.path.iter().filter(|(link, _)| self.link_seen[*link as usize] == search);
+            if links.all(|&(link, share)| alone < self.links[link as usize].alone(share)) {
                 limited.push((alone, id));
             }
         }
@@ -458,7 +479,7 @@ impl Network {
                 break;
             }
             let link = &self.links[id as usize];
-            if link.unfixed == 0 {
+            if link.unfixed_parts == 0 {
                 PeekMut::pop(top);
                 continue;
             }
@@ -484,11 +505,12 @@ impl Network {
             return;
         }
         class.fixed = self.search;
-        let flows = class.flows.len() as u32;
-        for &link in &class.path {
+        let flows = class.flows.len() as u64;
+        for &(link, share) in &class.path {
             let link = &mut self.links[link as usize];
-            link.left = (link.left - rate * f64::from(flows)).max(0.0);
-            link.unfixed = link.unfixed.saturating_sub(flows);
+            let parts = flows * u64::from(share);
+            link.left = (link.left - rate * wholes(parts)).max(0.0);
+            link.unfixed_parts = link.unfixed_parts.saturating_sub(parts);
         }
         let rate = rate * 1e-12;
         let fresh = std::mem::take(&mut class.fresh);

@@ -1,6 +1,6 @@
 //! Links, flows and DMA engines against what can be worked out by hand, and against a plain reference.
 
-use multigrain_sim::{Dma, LinkId, Random, Simulation, Time, Transfer};
+use multigrain_sim::{Dma, LinkId, Random, Simulation, Time, Transfer, WHOLE};
 use proptest::prelude::*;
 
 const GB: u64 = 1_000_000_000;
@@ -60,6 +60,22 @@ fn three_links_are_shared_max_min_fairly() {
 }
 
 #[test]
+fn a_flow_that_takes_two_ways_loads_each_by_half() {
+    // One flow of 2000 bytes takes two links of one byte a nanosecond, half each; another one the first of them alone. Both
+    // move at the same rate r, with r / 2 + r = 1; when 500 bytes of the second are over, the first has 1500 left, at 2 a
+    // nanosecond.
+    let mut sim = Simulation::new();
+    let links = [sim.link(GB, Time::ZERO), sim.link(GB, Time::ZERO)];
+    sim.transfer(Transfer { shares: &[WHOLE / 2; 2], ..Transfer::new(&links, 2000) }, 0);
+    sim.transfer(Transfer::new(&links[..1], 500), 1);
+    assert_eq!(sim.next(), Some(1));
+    about(sim.now().ns(), 750.0);
+    assert_eq!(sim.next(), Some(0));
+    about(sim.now().ns(), 1500.0);
+    assert_eq!(links.map(|link| sim.carried_bytes(link)), [1500, 1000]);
+}
+
+#[test]
 fn a_limit_leaves_room_for_others() {
     let mut sim = Simulation::new();
     let link = sim.link(10 * GB, Time::ZERO);
@@ -106,11 +122,12 @@ fn issuing_takes_turns() {
     assert_eq!(ends, [131.0, 161.0, 191.0, 221.0]);
 }
 
-/// A transfer as the reference sees it: when it begins, its links, its bytes, what it could use at most (bytes a
+/// A transfer as the reference sees it: when it begins, its links with their shares, its bytes, what it could use at most (bytes a
 /// nanosecond).
 struct Asked {
     begin: f64,
-    path: Vec<usize>,
+    /// Links, and what each carries of the bytes.
+    path: Vec<(usize, f64)>,
     bytes: f64,
     limit: f64,
 }
@@ -126,21 +143,22 @@ fn reference(capacities: &[f64], asked: &[Asked]) -> Vec<f64> {
         let mut rate = vec![0.0; asked.len()];
         let mut open = flows.clone();
         while !open.is_empty() {
-            let used = |link: &usize, rate: &[f64]| -> f64 {
-                flows.iter().filter(|f| asked[**f].path.contains(link)).map(|f| rate[*f]).sum()
+            let share = |f: usize, link: usize| {
+                asked[f].path.iter().find(|(at, _)| *at == link).map_or(0.0, |(_, share)| *share)
             };
+            let used = |link: usize, rate: &[f64]| -> f64 { flows.iter().map(|f| rate[*f] * share(*f, link)).sum() };
             // The largest step by which all open flows can grow.
             let mut step = open.iter().map(|f| asked[*f].limit - rate[*f]).fold(f64::INFINITY, f64::min);
             for (link, capacity) in capacities.iter().enumerate() {
-                let through = open.iter().filter(|f| asked[**f].path.contains(&link)).count();
-                if through > 0 {
-                    step = step.min((capacity - used(&link, &rate)) / through as f64);
+                let through: f64 = open.iter().map(|f| share(*f, link)).sum();
+                if through > 0.0 {
+                    step = step.min((capacity - used(link, &rate)) / through);
                 }
             }
             open.iter().for_each(|f| rate[*f] += step.max(0.0));
             open.retain(|f| {
                 rate[*f] < asked[*f].limit * (1.0 - 1e-12)
-                    && asked[*f].path.iter().all(|link| used(link, &rate) < capacities[*link] * (1.0 - 1e-12))
+                    && asked[*f].path.iter().all(|(link, _)| used(*link, &rate) < capacities[*link] * (1.0 - 1e-12))
             });
         }
         let next_end = flows.iter().map(|f| left[*f] / rate[*f]).fold(f64::INFINITY, f64::min);
@@ -165,13 +183,15 @@ fn reference(capacities: &[f64], asked: &[Asked]) -> Vec<f64> {
 /// Transfers along few paths, so that many share one, with few limits, that begin at zero, or at times of which some are
 /// the same.
 fn asked(random: &mut Random, links: usize, together: bool) -> Vec<Asked> {
-    let paths: Vec<Vec<usize>> = (0..1 + random.below(6))
+    let paths: Vec<Vec<(usize, f64)>> = (0..1 + random.below(6))
         .map(|_| {
             let mut path: Vec<usize> = (0..links).filter(|_| random.below(3) == 0).collect();
             if path.is_empty() {
                 path.push(random.below(links as u64) as usize);
             }
-            path
+            let parts = random.below(2) == 0;
+            let mut share = || if parts { (1 + random.below(4)) as f64 / 4.0 } else { 1.0 };
+            path.into_iter().map(|link| (link, share())).collect()
         })
         .collect();
     (0..1 + random.below(24))
@@ -228,10 +248,13 @@ proptest! {
                 found[flow] = sim.now().ns();
                 continue;
             }
-            let path: Vec<LinkId> = asked[flow].path.iter().map(|l| links[*l]).collect();
+            let path: Vec<LinkId> = asked[flow].path.iter().map(|(link, _)| links[*link]).collect();
+            let part = |share: f64| (share * f64::from(WHOLE)) as u32;
+            let shares: Vec<u32> = asked[flow].path.iter().map(|(_, share)| part(*share)).collect();
             let limit = asked[flow].limit;
             let bytes_per_second_max = limit.is_finite().then_some((limit * 1e9) as u64);
-            let transfer = Transfer { bytes_per_second_max, ..Transfer::new(&path, asked[flow].bytes as u64) };
+            let bytes = asked[flow].bytes as u64;
+            let transfer = Transfer { bytes_per_second_max, shares: &shares, ..Transfer::new(&path, bytes) };
             sim.transfer(transfer, (flow, true));
         }
         for (found, expected) in found.iter().zip(&expected) {

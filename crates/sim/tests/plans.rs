@@ -1,6 +1,8 @@
 //! Plans in virtual time: every call once, the same bits twice, and times that can be worked out by hand.
 
-use multigrain_machine::{Driver, Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
+use multigrain_machine::{
+    Driver, Edge, LeafRate, Machine, Memory, MemoryId, Network, Processor, ProcessorKind, Shape, TransferRules,
+};
 use multigrain_plan::testing::{Product, Scale, Transpose, random_machine, random_program};
 use multigrain_plan::{Body, ChildPlan, Mapping, Op, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::{Program, Role, Scalars};
@@ -162,6 +164,27 @@ fn a_cluster_moves_all_but_what_lies_on_the_node_already() {
     // One node has everything, and what only one node uses lies there.
     assert!(seconds(&node(1), &shifted).seconds < 0.1 * down);
     assert!(seconds(&node(4), &vector(n)).seconds < 0.1 * down);
+
+    // One switch changes nothing while all fetch alike and nothing crosses the other way.
+    let connected = |shape: Shape, message_ns: f64| {
+        let network = Network { shape, message_ns, source: None };
+        seconds(&node(4).with("node", |memory| memory.network = Some(network)).unwrap(), &shifted).seconds
+    };
+    near(connected(Shape::Crossbar, 0.0), report.seconds, 1e-6);
+    // Two leaves of two nodes: half of what each node uses lies in the other leaf, and one link for both carries it.
+    let tree = |up| connected(Shape::FatTree { leaf: 2, up, link_bytes_per_second: 1e9 }, 0.0);
+    near(tree(2), report.seconds, 1e-6);
+    let over_the_link = 8.0 * n as f64 / 2.0 / 2e9;
+    assert!(tree(1) >= over_the_link && tree(1) - over_the_link < 1.1 * (report.seconds - down), "{}", tree(1));
+    // A block of a vector is one piece, so one message: a node's port is kept by each in turn.
+    let planned = plan(&node(4), &shifted).unwrap();
+    let fetches = |child: &ChildPlan| {
+        let of_a = |op: &&Op| matches!(op, Op::Fetch { slot, .. } if child.slots[*slot as usize].block.array == 0);
+        child.ops.iter().filter(of_a).count()
+    };
+    let most = planned.children.iter().map(fetches).max().unwrap();
+    assert!(most > 0);
+    near(connected(Shape::Crossbar, 10e9), 10.0 * most as f64, 0.02);
 }
 
 /// The same plan on a machine that is twice as fast in everything takes half the time.

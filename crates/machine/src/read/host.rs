@@ -1,6 +1,6 @@
 //! The tables `[memory.host]` and `[memory.contexts]`: each is given as a whole.
 
-use super::{At, Reader};
+use super::{At, Reader, missing};
 use crate::draft::DraftMemory;
 use crate::error::{MachineError, Problem};
 use crate::host::{ContextScheduler, Contexts, Host, ThreadScheduler};
@@ -17,13 +17,6 @@ fn scheduler<T: Copy>(at: &At<'_>, all: &[T], name: fn(T) -> &'static str) -> Re
         at.error(Problem::UnknownScheduler { found: found.into(), known: known.join(", ") })
     };
     all.iter().copied().find(|known| name(*known) == found).ok_or_else(unknown)
-}
-
-/// A key of the table that is not there.
-fn missing(table: &At<'_>, key: &str, example: &'static str) -> MachineError {
-    let mut error = table.error(Problem::Missing { example });
-    error.place.key = Some(key.to_owned());
-    error
 }
 
 impl Reader<'_> {

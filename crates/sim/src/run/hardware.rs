@@ -2,6 +2,7 @@
 
 use crate::dma::{Dma, DmaId, Transfer};
 use crate::network::LinkId;
+use crate::routes::{Path, Routes, Way};
 use crate::server::ServerId;
 use crate::simulation::Simulation;
 use crate::time::Time;
@@ -18,7 +19,9 @@ enum Route {
     /// One device a parent, which serves one transfer after the other.
     Device(Vec<ServerId>),
     /// For each child a link down and a link up.
-    Network(Vec<(LinkId, LinkId)>),
+    Links(Vec<(LinkId, LinkId)>),
+    /// One network a parent, between its children, whose memories together are the parent.
+    Network(Vec<Routes>),
 }
 
 /// Which way bytes go.
@@ -31,6 +34,8 @@ pub(super) enum Direction {
 /// The edges of one number: those of all parents to their children of a kind.
 pub(super) struct EdgeHardware {
     edge: Edge,
+    /// What software takes for a message of a network.
+    message_seconds: f64,
     /// Children of each parent.
     count: usize,
     route: Route,
@@ -57,6 +62,8 @@ pub(super) struct Load {
     bytes: u64,
     /// Bytes of the block that cross the wire.
     crossing_bytes: f64,
+    /// How much of what the child's port carries crosses the network behind it.
+    behind: f64,
     /// For a device, its time.
     time: Time,
     /// Processor time that it takes from each worker below.
@@ -86,6 +93,7 @@ impl Hardware {
                 continue;
             }
             let edge = *branch.edge(machine);
+            let network = branch.child.and_then(|child| machine.memory(child).network.as_ref());
             let (parents, count) = (branch.parents, branch.children);
             let children = parents * count;
             let route = match edge.driver.wire {
@@ -101,7 +109,13 @@ impl Hardware {
                     let each = |rate: f64| whole(rate / count as f64);
                     let (down, up) = (each(edge.read_bytes_per_second), each(edge.write_bytes_per_second));
                     let links = |_| (sim.link(down, Time::ZERO), sim.link(up, Time::ZERO));
-                    Route::Network((0..children).map(links).collect())
+                    match network {
+                        None => Route::Links((0..children).map(links).collect()),
+                        Some(network) => {
+                            let routes = |_| Routes::build(sim, network, count, [down, up]);
+                            Route::Network((0..parents).map(routes).collect())
+                        }
+                    }
                 }
             };
             let ports = edge.sibling_bytes_per_second.map(whole).map_or(Vec::new(), |rate| {
@@ -112,6 +126,7 @@ impl Hardware {
             let engines = depth.map_or(Vec::new(), |depth| std::iter::repeat_n(depth, children).map(engine).collect());
             edges.push(Some(EdgeHardware {
                 edge,
+                message_seconds: network.map_or(0.0, |network| network.message_ns * 1e-9),
                 count,
                 route,
                 ports,
@@ -197,7 +212,7 @@ impl EdgeHardware {
                     + cost::uncached_seconds(edge, bytes, staging);
                 let stolen = cost::stolen_seconds(edge, region, array, workers);
                 let (time, stolen) = (Time::from_seconds(seconds), Time::from_seconds(stolen));
-                Load { bytes, crossing_bytes: bytes as f64, time, stolen, here: false }
+                Load { bytes, crossing_bytes: bytes as f64, behind: 1.0, time, stolen, here: false }
             }
             Route::Bus(_) => {
                 // The bus counts in bytes of fetches.
@@ -208,9 +223,10 @@ impl EdgeHardware {
                 };
                 let carried = ((seconds + fragments_seconds) * rate * scale).ceil() as u64;
                 let crossing_bytes = bytes as f64;
-                Load { bytes: carried, crossing_bytes, time: Time::ZERO, stolen: Time::ZERO, here: false }
+                let (time, stolen) = (Time::ZERO, Time::ZERO);
+                Load { bytes: carried, crossing_bytes, behind: 1.0, time, stolen, here: false }
             }
-            Route::Network(_) => {
+            Route::Links(_) | Route::Network(_) => {
                 // An array of a cluster's aggregate memory lies where it is used, if every element is used by one node
                 // only, else in equal parts on all nodes, so that much is here already.
                 let share = match edge.driver.wire {
@@ -218,27 +234,28 @@ impl EdgeHardware {
                     Wire::Aggregate => 1.0 - 1.0 / self.count as f64,
                     _ => 1.0,
                 };
-                let more = fragments_seconds * rate / self.count as f64;
-                let carried = ((bytes as f64 + more) * share).ceil() as u64;
                 let here = edge.driver.wire == Wire::Aggregate && divided;
+                // Each of the others that has a piece is sent one message.
+                let messages = if here { 0 } else { pieces.min(self.count as u64 - 1) };
+                let software_seconds = fragments_seconds * share + messages as f64 * self.message_seconds;
                 let crossing_bytes = bytes as f64 * share;
-                Load { bytes: carried, crossing_bytes, time: Time::ZERO, stolen: Time::ZERO, here }
+                let carried = (crossing_bytes + software_seconds * rate / self.count as f64).ceil();
+                let behind = if carried > 0.0 { crossing_bytes / carried } else { 1.0 };
+                Load { bytes: carried as u64, crossing_bytes, behind, time: Time::ZERO, stolen: Time::ZERO, here }
             }
         }
     }
 
     /// Begins a transfer between two children of one parent.
     pub(super) fn pass<E>(&mut self, sim: &mut Simulation<E>, (from, to): (usize, usize), bytes: u64, done: E) {
-        let ports = self.ports.get(from).zip(self.ports.get(to)).map(|(from, to)| [from.0, to.1]);
-        let transfer = match &ports {
-            Some(path) => Transfer { latency: self.latency, ..Transfer::new(path, bytes) },
+        let path = match (&self.route, self.ports.get(from).zip(self.ports.get(to))) {
+            (Route::Network(routes), _) => routes[to / self.count].between(from % self.count, to % self.count),
+            (_, Some((from, to))) => Path { links: vec![from.0, to.1], shares: Vec::new() },
             // A plan of a machine whose children reach each other, run on one that does not say how fast.
-            None => Transfer { latency: self.latency, ..Transfer::new(&[], 0) },
+            _ => return self.begin(sim, to, Transfer { latency: self.latency, ..Transfer::new(&[], 0) }, done),
         };
-        match self.engines.get(to) {
-            Some(engine) => sim.issue(*engine, transfer, done),
-            None => sim.transfer(transfer, done),
-        }
+        let transfer = Transfer { latency: self.latency, shares: &path.shares, ..Transfer::new(&path.links, bytes) };
+        self.begin(sim, to, transfer, done);
     }
 
     /// Issues a transfer of a child; gives when it begins to move if that is known now.
@@ -252,24 +269,38 @@ impl EdgeHardware {
         done: E,
     ) -> Option<Time> {
         self.crossed_bytes[usize::from(way == Direction::Up)] += load.crossing_bytes;
-        let link = match &self.route {
+        let latency = if load.here { HAND_OVER.min(self.latency) } else { self.latency };
+        let link = match &mut self.route {
             Route::Device(devices) => {
                 let fresh = slot_end.saturating_sub(self.touched_bytes[child]);
                 self.touched_bytes[child] = self.touched_bytes[child].max(slot_end);
                 let time = load.time + Time::from_seconds(cost::first_touch_seconds(&self.edge, fresh));
                 return Some(sim.request(devices[child / self.count], time, self.latency, done));
             }
+            Route::Network(routes) => {
+                let way = if way == Direction::Down { Way::Into } else { Way::OutOf };
+                let path = routes[child / self.count].even(child % self.count, way).clone();
+                let (port, inner) = path.shares.split_at(1);
+                // Software keeps the port alone.
+                let behind = inner.iter().map(|share| (f64::from(*share) * load.behind).round() as u32);
+                let shares: Vec<u32> = port.iter().copied().chain(behind).collect();
+                let transfer = Transfer { latency, shares: &shares, ..Transfer::new(&path.links, load.bytes) };
+                self.begin(sim, child, transfer, done);
+                return None;
+            }
             Route::Bus(buses) => buses[child / self.count],
-            Route::Network(links) if way == Direction::Down => links[child].0,
-            Route::Network(links) => links[child].1,
+            Route::Links(links) if way == Direction::Down => links[child].0,
+            Route::Links(links) => links[child].1,
         };
-        let path = [link];
-        let latency = if load.here { HAND_OVER.min(self.latency) } else { self.latency };
-        let transfer = Transfer { latency, ..Transfer::new(&path, load.bytes) };
+        self.begin(sim, child, Transfer { latency, ..Transfer::new(&[link], load.bytes) }, done);
+        None
+    }
+
+    /// Gives a transfer to the engine of a child, or to the wires.
+    fn begin<E>(&self, sim: &mut Simulation<E>, child: usize, transfer: Transfer<'_>, done: E) {
         match self.engines.get(child) {
             Some(engine) => sim.issue(*engine, transfer, done),
             None => sim.transfer(transfer, done),
         }
-        None
     }
 }
