@@ -44,7 +44,8 @@ impl<'a> Transfer<'a> {
 
 /// A transfer that waits or is before its first byte.
 pub(crate) struct Pending<E> {
-    pub(crate) path: SmallVec<[(LinkId, u32); 4]>,
+    /// Two in place: what waits is moved about in queues, and is no larger for longer paths.
+    pub(crate) path: SmallVec<[(LinkId, u32); 2]>,
     pub(crate) bytes: u64,
     pub(crate) latency: Time,
     pub(crate) bytes_per_second_max: Option<u64>,
