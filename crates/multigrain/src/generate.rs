@@ -34,6 +34,7 @@ pub fn fill(element: ElementType, seed: u64, first: u64, bytes: &mut [u8]) {
 
 /// By an instruction set that the processor supports: products of 64 bits take vectors of their own.
 fn fill_by(isa: Isa, element: ElementType, seed: u64, first: u64, bytes: &mut [u8]) {
+    #[allow(unused_unsafe)] // Where no other instruction set is known, nothing in it is.
     // SAFETY: the processor supports the instruction set; nothing else is needed.
     unsafe {
         dispatch!(isa, (element: ElementType, seed: u64, first: u64, bytes: &mut [u8]) => {
