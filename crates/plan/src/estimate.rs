@@ -156,22 +156,39 @@ impl<'a> Nest<'a> {
             return true;
         }
         // What a part is given must lie as an array of its own would: see [`EdgeFacts::may_be_part`].
-        let lengths = self.part(loops);
-        self.movable(&lengths) == Movable::Aligned
+        self.movable(&self.part(&self.extents, loops)) == Movable::Aligned
     }
 
-    /// The lengths of the parts that the list of these loops is taken apart into.
-    fn part(&self, loops: &[Loop]) -> SmallVec<[u64; 4]> {
-        let specs = self.task.tunables(self.call);
+    /// The lengths of the parts that the list of these loops over axes of such lengths is taken apart into.
+    fn part(&self, extents: &[u64], loops: &[Loop]) -> SmallVec<[u64; 4]> {
+        let mut specs = self.task.tunables(self.call);
+        specs.iter_mut().zip(extents).for_each(|(spec, &extent)| spec.extent = extent);
         let named = loops.iter().map(|&(axis, length)| (specs[axis].name, length)).collect();
-        let mut lengths = self.extents.clone();
+        let mut lengths = SmallVec::from_slice(extents);
         let (listed, children) = (self.facts.listed_max, self.facts.children as u64);
-        for (name, length) in outer(self.task, self.call, &named, listed, children).iter() {
+        for (name, length) in outer(self.task, &specs, &named, listed, children).iter() {
             for (spec, known) in specs.iter().zip(&mut lengths).filter(|(spec, _)| spec.name == name) {
                 *known = length.min(spec.extent);
             }
         }
         lengths
+    }
+
+    /// How often loops turn within what is planned at once: a part of the list, or a part of that.
+    fn inside_part(&self, loops: &[Loop]) -> Turns {
+        let mut lengths = self.extents.clone();
+        loop {
+            let turns = Nest::turns(&lengths, loops);
+            let calls = turns.iter().fold(1u64, |calls, &(_, most)| calls.saturating_mul(most));
+            if calls <= self.facts.listed_max {
+                return turns;
+            }
+            let part = self.part(&lengths, loops);
+            if part == lengths {
+                return turns;
+            }
+            lengths = part;
+        }
     }
 
     /// Whether contributions along the axis are combined by a tree, so that its blocks are powers of two of spans.
@@ -411,7 +428,7 @@ impl<'a> Nest<'a> {
         let capacity = facts.total_bytes.saturating_sub(reserved) as f64;
         // Nothing stays from one part to the next.
         let is_long = calls > facts.listed_max as f64 && self.may_be_long(loops);
-        let inside = if is_long { Nest::turns(&self.part(loops), loops) } else { turns.clone() };
+        let inside = if is_long { self.inside_part(loops) } else { turns.clone() };
         let choice = self.moving(loops, [&turns, &inside], &block, capacity, busy, uneven);
         (estimate(choice.seconds, choice.bytes), Some(choice))
     }

@@ -2,13 +2,13 @@
 
 use crate::facts::TaskRef;
 use crate::scope::Lying;
-use multigrain_program::{CallShape, Tunables};
+use multigrain_program::{CallShape, Tunable, Tunables};
 
 /// What is known of a call that is a part before it is planned.
 #[derive(Clone, Debug)]
 pub(crate) struct Hint {
-    /// The loops inside of the part.
-    pub(crate) loops: Tunables,
+    /// The loops inside of the part; `None` where they are looked for as those of any call are, which may be in parts itself.
+    pub(crate) loops: Option<Tunables>,
     /// Whether it is a part of full size, for which better blocks are looked for; the others take its.
     pub(crate) leads: bool,
     /// Where its arguments lie: those of the first of its shape.
@@ -17,12 +17,12 @@ pub(crate) struct Hint {
 
 /// So many calls a list of these loops has: as many as the loops turn.
 pub(crate) fn turns(task: &TaskRef, shape: &CallShape, loops: &Tunables) -> u64 {
-    counts(task, shape, loops).iter().fold(1, |all, (_, _, count)| all.saturating_mul(*count))
+    counts(&task.tunables(shape), loops).iter().fold(1, |all, (_, _, count)| all.saturating_mul(*count))
 }
 
 /// For each loop, from the outermost: its axis, the length of its blocks, and how often it turns.
-fn counts(task: &TaskRef, shape: &CallShape, loops: &Tunables) -> Vec<(&'static str, u64, u64)> {
-    let mut left: Vec<(&'static str, u64)> = task.tunables(shape).iter().map(|axis| (axis.name, axis.extent)).collect();
+fn counts(axes: &[Tunable], loops: &Tunables) -> Vec<(&'static str, u64, u64)> {
+    let mut left: Vec<(&'static str, u64)> = axes.iter().map(|axis| (axis.name, axis.extent)).collect();
     let one = |(name, length): (&'static str, u64)| {
         let (_, outer) = left.iter_mut().find(|(axis, _)| *axis == name)?;
         let length = length.clamp(1, (*outer).max(1));
@@ -36,15 +36,14 @@ fn counts(task: &TaskRef, shape: &CallShape, loops: &Tunables) -> Vec<(&'static 
 /// So many chains of calls for each child keep all of them busy to the end of a part, but for an eighth.
 const CHAINS_EACH: u64 = 8;
 
-/// The loops of the parts of a call: the outermost of its loops, of which the last takes several turns at once, so that a
+/// The loops of the parts of a call with these axes: the outermost of its loops, of which the last takes several turns at once, so that a
 /// part has at most `listed` calls; more where there would be more parts than that. Calls along a folded axis are a chain that
 /// one child does: where few chains are a part already, and there are several children, parts take pieces of all chains.
-pub(crate) fn outer(task: &TaskRef, shape: &CallShape, loops: &Tunables, listed: u64, children: u64) -> Tunables {
-    let mut loops = counts(task, shape, loops);
+pub(crate) fn outer(task: &TaskRef, axes: &[Tunable], loops: &Tunables, listed: u64, children: u64) -> Tunables {
+    let mut loops = counts(axes, loops);
     let all = loops.iter().fold(1u64, |all, (_, _, count)| all.saturating_mul(*count));
     let most = all.div_ceil(listed).max(listed);
     let folded = task.notation().map(|notation| notation.folded(task.params())).unwrap_or_default();
-    let axes = task.tunables(shape);
     let is_folded = |(name, ..): &(&'static str, u64, u64)| folded.iter().any(|&axis| axes[axis].name == *name);
     let chain = loops.iter().filter(|found| is_folded(found)).fold(1u64, |all, found| all.saturating_mul(found.2));
     let chains = (all / chain).min(CHAINS_EACH.saturating_mul(children)).max(1);
@@ -75,7 +74,7 @@ pub(crate) fn outer(task: &TaskRef, shape: &CallShape, loops: &Tunables, listed:
 
 /// The same loops over the axes of a call that has shorter ones.
 pub(crate) fn clipped(task: &TaskRef, shape: &CallShape, loops: &Tunables) -> Tunables {
-    counts(task, shape, loops).into_iter().map(|(name, length, _)| (name, length)).collect()
+    counts(&task.tunables(shape), loops).into_iter().map(|(name, length, _)| (name, length)).collect()
 }
 
 /// Calls with shorter lists are no parts: what stays from one to the next is worth more.

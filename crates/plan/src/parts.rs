@@ -115,7 +115,8 @@ impl Planner<'_> {
         let parts = split(scope, |task, shape| {
             let loops = match facts.may_be_parts(task) {
                 true => {
-                    outer(task, shape, &self.tunables(facts, task, shape)?, facts.listed_max, facts.children as u64)
+                    let (listed, children) = (facts.listed_max, facts.children as u64);
+                    outer(task, &task.tunables(shape), &self.tunables(facts, task, shape)?, listed, children)
                 }
                 false => Tunables::new(),
             };
@@ -147,7 +148,9 @@ impl Planner<'_> {
         for call in scope.calls.iter() {
             let task = &scope.tasks[call.task as usize];
             if facts.may_be_parts(task) && !inside.contains_key(&identity(task)) {
-                inside.insert(identity(task), self.tunables(facts, task, &call.shape())?);
+                let loops = self.tunables(facts, task, &call.shape())?;
+                let tasks = std::iter::once(task).chain(task.later());
+                inside.extend(tasks.map(|task| (identity(task), loops.clone())));
             }
         }
         let mut plan = self.of_parts(facts, parts, &inside, Vec::new(), sources, reports)?;
@@ -199,10 +202,8 @@ impl Planner<'_> {
             };
             let key = (facts.number, (identity(&task), shape.clone()));
             let better = lead.get(&identity(&task));
-            if let Some(loops) = better.or_else(|| inside.get(&identity(&task))) {
-                let hint = Hint { loops: clipped(&task, shape, loops), leads: better.is_none(), lying };
-                self.hints.insert(key.clone(), hint);
-            }
+            let loops = better.or_else(|| inside.get(&identity(&task))).map(|loops| clipped(&task, shape, loops));
+            self.hints.insert(key.clone(), Hint { loops, leads: better.is_none(), lying });
             let mut planned = self.call(facts.number, &task, shape, 0);
             if let (Err(PlanError::DoesNotFit { .. }), Some(hint)) = (&planned, self.hints.get_mut(&key))
                 && !hint.leads
@@ -211,8 +212,9 @@ impl Planner<'_> {
                 planned = self.call(facts.number, &task, shape, 0);
             }
             // Where its blocks must be smaller than the formula says, there may be so many that it is in parts itself.
-            if let Err(PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. }) = &planned
-                && self.hints.remove(&key).is_some()
+            if let (Err(PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. }), Some(hint)) =
+                (&planned, self.hints.get_mut(&key))
+                && hint.loops.take().is_some()
             {
                 planned = self.call(facts.number, &task, shape, 0);
             }

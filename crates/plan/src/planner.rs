@@ -580,14 +580,13 @@ impl<'m> Planner<'m> {
         }
         self.split.insert((task.name().to_owned(), self.machine.memory(facts.child).name.clone()));
         let hint = self.hints.get(&(facts.number, (identity(task), shape.clone())));
-        let facts = &match hint {
-            Some(hint) if !hint.leads || turns(task, shape, &hint.loops) > facts.listed_max => {
-                return Ok(hint.loops.clone());
-            }
+        let known = hint.and_then(|hint| Some((hint.loops.as_ref()?, hint.leads)));
+        let facts = &match known {
+            Some((loops, leads)) if !leads || turns(task, shape, loops) > facts.listed_max => return Ok(loops.clone()),
             Some(_) => EdgeFacts { calls_max: facts.listed_max, is_part: true, ..*facts },
             None => *facts,
         };
-        let known = hint.map(|hint| &hint.loops);
+        let known = known.map(|(loops, _)| loops);
         let may_be_like =
             known.is_none() && task.notation().is_none() && !facts.edge.rules.strict && !self.is_mapped(facts, task);
         let depth_max = self.options.depth_max;

@@ -3,7 +3,8 @@
 use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind};
 use multigrain_plan::testing::Scale;
 use multigrain_plan::{Body, Mapping, Plan, PlanOptions, Planner};
-use multigrain_program::{Program, Role, Scalars};
+use multigrain_program::notation::{along, around};
+use multigrain_program::{LeafContext, Notation, Program, Read, Role, Scalars, Task, View, ViewMut, Write};
 use std::sync::Arc;
 use support::product;
 
@@ -93,4 +94,32 @@ fn waiting_for_a_panel_costs_nothing_where_the_disk_is_what_takes_time() {
     let plan = planned(n, 1 << 13);
     let moved = plan.traffic.bytes_down + plan.traffic.bytes_up;
     assert!(moved <= 7 * 4 * n * n, "{} arrays, {plan}", moved as f64 / (4 * n * n) as f64);
+}
+
+/// `out` is made of the rows of `u` and their neighbours.
+struct Blur;
+
+impl Task for Blur {
+    type Params = (Read<f32, 2>, Write<f32, 2>);
+
+    fn name(&self) -> &'static str {
+        "blur"
+    }
+    fn notation(&self) -> Option<Notation> {
+        Some(Notation::axes(["i", "j"]).param("u", [around("i", 1, 1), along("j")]).param("out", ["i", "j"]))
+    }
+    fn leaf(&self, _: (View<'_, f32, 2>, ViewMut<'_, f32, 2>), _: &mut LeafContext<'_>) {}
+}
+
+/// Parts of windows that are so long that they are taken apart again: of what lies within one, windows have neighbours, too.
+#[test]
+fn windows_are_planned_in_parts_of_parts() {
+    let mut program = Program::new();
+    let blur = program.task(Blur);
+    let u = program.array::<f32, 2>("u", [60_000, 60_000], Role::Input).unwrap();
+    let out = program.array::<f32, 2>("out", [60_000, 60_000], Role::Output).unwrap();
+    program.call(blur, (u.all(), out.all()), Scalars::new()).unwrap();
+    let options = PlanOptions { disk_buffer_bytes: 0, listed_max: 8, ..PlanOptions::default() };
+    let plan = Planner::new(&slow_disk(), Mapping::default(), options).plan(&program).unwrap();
+    assert!(parts(&plan).any(|(part, _)| part.is_in_parts()), "{plan}");
 }

@@ -180,6 +180,10 @@ pub unsafe trait DynTask: Send + Sync {
     fn merge(&self, _param: usize) -> Option<&Arc<dyn DynTask>> {
         None
     }
+    /// For a task with folded axes that writes: the task of the calls behind the first along them, which updates.
+    fn later(&self) -> Option<&Arc<dyn DynTask>> {
+        None
+    }
     /// Whether blocks of this length along an axis keep every partial result where it belongs: the whole axis, or a
     /// multiple of [`Tunable::multiple`]; along the reduced axis, a power of two of them.
     fn allows(&self, axis: &Tunable, length: u64) -> bool {

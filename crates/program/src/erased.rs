@@ -226,6 +226,10 @@ unsafe impl<T: Task> DynTask for Erased<T> {
         self.reduced_axis
     }
 
+    fn later(&self) -> Option<&Arc<dyn DynTask>> {
+        self.later.as_ref()
+    }
+
     fn merge(&self, param: usize) -> Option<&Arc<dyn DynTask>> {
         self.merges.get(param)?.as_ref()
     }

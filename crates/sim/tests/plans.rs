@@ -357,3 +357,32 @@ fn broadcasts_take_reads_off_the_parent_and_time() {
         }
     }
 }
+
+/// Whether some list of a plan is of parts of more than one task.
+fn has_parts_of_two_tasks(plan: &Plan) -> bool {
+    let below = |body: &Body| matches!(body, Body::Inner(inner) if has_parts_of_two_tasks(inner));
+    plan.is_in_parts() && plan.tasks.len() > 1 || plan.classes.iter().any(|class| below(&class.body))
+}
+
+/// Of products in parts along what they sum over, each part is priced by the rows of the arrays that its blocks are cut from, also
+/// those of another task than the first.
+#[test]
+fn parts_take_as_long_as_their_plans_say() {
+    let mut edge = Edge::new(Driver::DISK, 1e9, 0.0);
+    edge.costs.fragment_ns = 10_000.0;
+    let child = Memory::child("child", MemoryId(0), 1, 16 << 10, edge).with_processor(processor(0.0));
+    let machine = Machine::new("slow fragments", "", vec![Memory::root("above", 1 << 40), child]).unwrap();
+    for (m, n, k) in [(100, 300, 300), (30, 400, 300)] {
+        let mut program = Program::new();
+        let product = program.task(Product::<f32>::default());
+        let a = program.array::<f32, 2>("a", [m, k], Role::Input).unwrap();
+        let b = program.array::<f32, 2>("b", [k, n], Role::Input).unwrap();
+        let c = program.array::<f32, 2>("c", [m, n], Role::Output).unwrap();
+        program.call(product, (a.all(), b.all(), c.all()), Scalars::new()).unwrap();
+        let plan = listing(&machine, &program, 8).unwrap();
+        assert!(has_parts_of_two_tasks(&plan), "{plan}");
+        let report = run(&plan, &machine, FULL).unwrap();
+        let ratio = report.seconds / plan.predicted_seconds();
+        assert!((0.9..=1.1).contains(&ratio), "simulated {ratio} times as long as predicted\n{plan}");
+    }
+}

@@ -6,6 +6,7 @@ use super::facts::Facts;
 use super::{Event, Interpreter, tick};
 use crate::time::Time;
 use multigrain_plan::{Body, ChildPlan, Plan};
+use multigrain_program::ArrayDecl;
 use multigrain_schedule::{End, claim};
 use multigrain_trace::{Idleness, Kind, NO_INDEX};
 use std::ops::Range;
@@ -25,6 +26,8 @@ pub(super) enum Parent {
 /// A plan in parts that is executed.
 pub(super) struct Parts<'p> {
     plan: &'p Plan,
+    /// Its arrays, with the shapes of those that they are blocks of.
+    arrays: Vec<ArrayDecl>,
     parent: Parent,
     instance: usize,
     worker: usize,
@@ -115,7 +118,8 @@ impl<'p> Interpreter<'p> {
     /// Begins an execution of a plan in a memory; gives the child that the leading worker goes on with.
     pub(super) fn execute(&mut self, plan: &'p Plan, parent: Parent, instance: usize, worker: usize) -> u32 {
         if plan.is_in_parts() {
-            let begun = Parts { plan, parent, instance, worker, call: 0, since: self.now() };
+            let arrays = self.lying(plan, parent);
+            let begun = Parts { plan, arrays, parent, instance, worker, call: 0, since: self.now() };
             let id = self.free_parts.pop().unwrap_or_else(|| {
                 self.parts.push(None);
                 (self.parts.len() - 1) as u32
@@ -125,7 +129,13 @@ impl<'p> Interpreter<'p> {
         }
         let address = std::ptr::from_ref(plan).addr();
         let child = self.layout.branch(plan.edge).child.map(|id| self.machine.memory(id));
-        let facts = self.facts.entry(address).or_insert_with(|| Rc::new(Facts::of(plan, child))).clone();
+        let facts = match self.facts.get(&address) {
+            Some(facts) => facts.clone(),
+            None => {
+                let facts = Rc::new(Facts::of(plan, child, self.lying(plan, parent)));
+                self.facts.entry(address).or_insert(facts).clone()
+            }
+        };
         let children = plan.children.len();
         let (now, only) = (self.now(), facts.only);
         let execution = self.free_executions.pop().unwrap_or_else(|| {
@@ -196,6 +206,21 @@ impl<'p> Interpreter<'p> {
                 first
             }
         }
+    }
+
+    /// The arrays of a plan as their blocks lie in the memory above. What a part is given are blocks of larger arrays, whose rows lie
+    /// as far apart as these have them; parts that share a plan take those of the first.
+    fn lying(&self, plan: &Plan, parent: Parent) -> Vec<ArrayDecl> {
+        let mut arrays = plan.arrays.clone();
+        if let Parent::Parts(id) = parent
+            && let Some(parts) = &self.parts[id as usize]
+        {
+            let args = &parts.plan.calls[parts.call as usize].args;
+            for (array, arg) in arrays.iter_mut().zip(args) {
+                array.shape = parts.arrays[arg.array as usize].shape;
+            }
+        }
+        arrays
     }
 
     /// A child has no more steps: its next batch, its own or another's, or the end of its part.

@@ -4,7 +4,7 @@ use super::super::leaves::{self, LeafCost};
 use super::barrier::schedules_of;
 use multigrain_machine::{Memory, Wire};
 use multigrain_plan::{Body, CallClass, Op, Plan};
-use multigrain_program::Region;
+use multigrain_program::{ArrayDecl, Region};
 use multigrain_schedule::Schedules;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,6 +18,8 @@ pub(super) struct Facts {
     pub(super) phases: Vec<Vec<Range<u32>>>,
     /// The only child that has work, if the others are not woken for it.
     pub(super) only: Option<usize>,
+    /// Its arrays, as their blocks lie in the memory above.
+    pub(super) arrays: Vec<ArrayDecl>,
     /// For each array, whether no element of it is used by two children.
     pub(super) divided: Vec<bool>,
     /// What its children do at a barrier, if it has any.
@@ -27,8 +29,8 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// `child` is what the children are, unless groups of kinds.
-    pub(super) fn of(plan: &Plan, child: Option<&Memory>) -> Facts {
+    /// `child` is what the children are, unless groups of kinds; `arrays` are the plan's, as their blocks lie in the memory above.
+    pub(super) fn of(plan: &Plan, child: Option<&Memory>, arrays: Vec<ArrayDecl>) -> Facts {
         let cost = |class: &CallClass| match class.body {
             Body::Leaf { .. } => child.map(|child| leaves::cost(child, plan, class)),
             Body::Inner(_) => None,
@@ -48,6 +50,7 @@ impl Facts {
             costs: plan.classes.iter().map(cost).collect(),
             phases,
             only: plan.alone(),
+            arrays,
             divided,
             barrier,
             broadcasts,

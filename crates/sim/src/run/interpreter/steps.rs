@@ -78,7 +78,7 @@ impl Interpreter<'_> {
         let plan = frame.plan;
         let block = &frame.steps.slots[slot as usize];
         let edge = self.hardware.edge(plan.edge);
-        let array = &plan.arrays[block.block.array as usize];
+        let array = &frame.facts.arrays[block.block.array as usize];
         let divided = frame.facts.divided[block.block.array as usize];
         let workers = self.layout.branch(plan.edge).workers(frame.child);
         let load = edge.load(&block.block.region, array, divided, way, frame.steps.staging_bytes, workers);
