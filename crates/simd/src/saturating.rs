@@ -58,8 +58,7 @@ portable!(i16, 8);
 /// A vector of one instruction set: what differs between these.
 macro_rules! saturating {
     (
-        $type:ty, $vector:ty, $lanes:literal, $splat:ident, $add:ident, $max:ident,
-        load($from:ident) $load:expr,
+        $type:ty, $vector:ty, $lanes:literal, $splat:ident, $load:ident, $add:ident, $max:ident,
         up($of:ident, $first:ident) $up:expr,
         top($all:ident) $top:expr,
         above($a:ident, $b:ident) $above:expr $(,)?
@@ -72,7 +71,7 @@ macro_rules! saturating {
 
             each! {
                 splat(value: $type) -> Self { $splat(value) }
-                load($from: *const $type) -> Self { $load }
+                load(from: *const $type) -> Self { $load(from.cast()) }
                 add(self, b: Self) -> Self { $add(self, b) }
                 max(self, b: Self) -> Self { $max(self, b) }
                 up(self, $first: Self) -> Self {
@@ -98,15 +97,13 @@ mod arm {
     use std::arch::aarch64::*;
 
     saturating!(
-        i8, int8x16_t, 16, vdupq_n_s8, vqaddq_s8, vmaxq_s8,
-        load(from) vld1q_s8(from),
+        i8, int8x16_t, 16, vdupq_n_s8, vld1q_s8, vqaddq_s8, vmaxq_s8,
         up(v, first) vextq_s8::<15>(first, v),
         top(v) vmaxvq_s8(v),
         above(a, b) vmaxvq_u8(vcgtq_s8(a, b)) != 0,
     );
     saturating!(
-        i16, int16x8_t, 8, vdupq_n_s16, vqaddq_s16, vmaxq_s16,
-        load(from) vld1q_s16(from),
+        i16, int16x8_t, 8, vdupq_n_s16, vld1q_s16, vqaddq_s16, vmaxq_s16,
         up(v, first) vextq_s16::<7>(first, v),
         top(v) vmaxvq_s16(v),
         above(a, b) vmaxvq_u16(vcgtq_s16(a, b)) != 0,
@@ -151,29 +148,25 @@ mod x86 {
     }
 
     saturating!(
-        i8, __m256i, 32, _mm256_set1_epi8, _mm256_adds_epi8, _mm256_max_epi8,
-        load(from) _mm256_loadu_si256(from.cast()),
+        i8, __m256i, 32, _mm256_set1_epi8, _mm256_loadu_si256, _mm256_adds_epi8, _mm256_max_epi8,
         up(v, first) _mm256_alignr_epi8::<15>(v, below256(first, v)),
         top(v) top16(_mm_max_epi8(_mm256_castsi256_si128(v), _mm256_extracti128_si256::<1>(v))),
         above(a, b) _mm256_movemask_epi8(_mm256_cmpgt_epi8(a, b)) != 0,
     );
     saturating!(
-        i16, __m256i, 16, _mm256_set1_epi16, _mm256_adds_epi16, _mm256_max_epi16,
-        load(from) _mm256_loadu_si256(from.cast()),
+        i16, __m256i, 16, _mm256_set1_epi16, _mm256_loadu_si256, _mm256_adds_epi16, _mm256_max_epi16,
         up(v, first) _mm256_alignr_epi8::<14>(v, below256(first, v)),
         top(v) top8(_mm_max_epi16(_mm256_castsi256_si128(v), _mm256_extracti128_si256::<1>(v))),
         above(a, b) _mm256_movemask_epi8(_mm256_cmpgt_epi16(a, b)) != 0,
     );
     saturating!(
-        i8, __m512i, 64, _mm512_set1_epi8, _mm512_adds_epi8, _mm512_max_epi8,
-        load(from) _mm512_loadu_si512(from.cast()),
+        i8, __m512i, 64, _mm512_set1_epi8, _mm512_loadu_si512, _mm512_adds_epi8, _mm512_max_epi8,
         up(v, first) _mm512_alignr_epi8::<15>(v, below512(first, v)),
         top(v) Saturating::<i8>::top(_mm256_max_epi8(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64::<1>(v))),
         above(a, b) _mm512_cmpgt_epi8_mask(a, b) != 0,
     );
     saturating!(
-        i16, __m512i, 32, _mm512_set1_epi16, _mm512_adds_epi16, _mm512_max_epi16,
-        load(from) _mm512_loadu_si512(from.cast()),
+        i16, __m512i, 32, _mm512_set1_epi16, _mm512_loadu_si512, _mm512_adds_epi16, _mm512_max_epi16,
         up(v, first) _mm512_alignr_epi8::<14>(v, below512(first, v)),
         top(v) Saturating::<i16>::top(_mm256_max_epi16(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64::<1>(v))),
         above(a, b) _mm512_cmpgt_epi16_mask(a, b) != 0,
