@@ -4,7 +4,7 @@ mod support;
 
 use multigrain_schedule::policy::{Arrival, Decision, Departure, Machine, Policy, Reason, TIMER_NS};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use support::{Off, Told, World, perfect, run};
 
 fn policy(workers: u32) -> impl Strategy<Value = Policy> {
@@ -197,6 +197,46 @@ fn three_searches_on_two_workers() {
         let seconds = searches(policy, 2, 3, speed) as f64;
         assert!(seconds <= 0.82 * edtlp, "{policy}: {seconds} against {edtlp}");
     }
+}
+
+/// What [`Machine::repeats`] says, for a strand that is alone on worker 0: whether a loop departs and the next arrives
+/// changes nothing.
+#[test]
+fn what_repeats_starts_as_before() {
+    let mut repeated = BTreeSet::new();
+    for workers in 1..=5 {
+        let policies = Policy::fixed(workers).into_iter().chain([Policy::Mgps, Policy::Marginal]);
+        for (policy, calls_are_left) in policies.flat_map(|policy| [(policy, false), (policy, true)]) {
+            for (first, then) in (1..=7).flat_map(|first| (1..=7).map(move |then| (first, then))) {
+                let (mut machine, mut decisions) = (Machine::new(policy, workers).unwrap(), Vec::new());
+                if calls_are_left {
+                    machine.leave_calls_to_hosts();
+                }
+                machine.strand_begins();
+                assert!(machine.occupy(0));
+                let mut arrive = |machine: &mut Machine, task: u64, iterations| {
+                    let arrival = Arrival { task, strand: 0, kind: task as u32 % 3, iterations, near: Some(0) };
+                    machine.arrive(task * 1_000, arrival, &mut decisions);
+                    let Some(Decision::Start(start)) = decisions.pop() else { panic!("{decisions:?}") };
+                    (start.master, start.workers)
+                };
+                let start = arrive(&mut machine, 0, first);
+                for task in 0..20 {
+                    if !machine.repeats() || first.min(workers) != then.min(workers) {
+                        break;
+                    }
+                    repeated.insert((policy.to_string(), workers, calls_are_left));
+                    let departure = Departure { task, span_ns: 100 * task, busy_ns: 100 * task };
+                    machine.depart(task * 1_000, departure, &mut Vec::new());
+                    assert!(machine.occupy(0));
+                    assert_eq!(arrive(&mut machine, task + 1, then), start, "{policy} on {workers}: {first}, {then}");
+                }
+            }
+        }
+    }
+    let repeats = |policy: &str, workers, left| repeated.contains(&(policy.to_owned(), workers, left));
+    assert!(repeats("llp:2", 2, false) && repeats("hybrid:2", 5, true) && repeats("marginal", 2, true));
+    assert!(!repeats("marginal", 2, false) && !repeats("marginal", 3, true) && !repeats("mgps", 2, true));
 }
 
 /// What a machine of two workers, which are also the hosts, decides when one strand, then two, then one again off-load from

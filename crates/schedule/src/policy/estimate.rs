@@ -1,11 +1,10 @@
 //! What something takes, from measurements of which a few are wildly off.
 
-/// The weight of a new measurement is 1/SMOOTHING, after the first.
-const SMOOTHING: f64 = 8.0;
+/// The weight of a new measurement, after the first.
+const WEIGHT: f64 = 1.0 / 8.0;
 
-/// The weight of one below the average is 1/SMOOTHING_DOWN: what disturbs a measurement makes it longer, nothing makes it
-/// shorter.
-const SMOOTHING_DOWN: f64 = 4.0;
+/// The weight of one below the average: what disturbs a measurement makes it longer, nothing makes it shorter.
+const WEIGHT_DOWN: f64 = 1.0 / 4.0;
 
 /// A measurement counts as at most so many times what was expected: a thread that loses its processor takes
 /// milliseconds.
@@ -33,8 +32,8 @@ impl Estimate {
         if self.measured == 1 {
             self.value = measurement;
         } else {
-            let smoothing = if measurement < self.value { SMOOTHING_DOWN } else { SMOOTHING };
-            self.value += (measurement.min(OUTLIER * self.value) - self.value) / smoothing;
+            let weight = if measurement < self.value { WEIGHT_DOWN } else { WEIGHT };
+            self.value += (measurement.min(OUTLIER * self.value) - self.value) * weight;
         }
     }
 

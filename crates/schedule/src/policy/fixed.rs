@@ -28,4 +28,8 @@ impl Rule for Fixed {
             _ => Choice::UpTo(1, Reason::OneEach),
         }
     }
+
+    fn is_constant(&self) -> bool {
+        true
+    }
 }

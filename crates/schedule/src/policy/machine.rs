@@ -125,6 +125,13 @@ impl Machine {
         self.running.len()
     }
 
+    /// Whether a task that arrives right after one of its strand has departed starts on the workers of that one, if it has as
+    /// many iterations, or both have at least as many as there are workers, and nothing else has happened: then the machine
+    /// need be told of neither. Whoever leaves out some lets the first depart in the end.
+    pub fn repeats(&mut self) -> bool {
+        self.rule.get().is_constant() && self.waiting.is_empty()
+    }
+
     /// Whether the idle workers are kept for the first task in line, which wants more than there are.
     pub fn is_held(&self) -> bool {
         self.held_for.is_some()

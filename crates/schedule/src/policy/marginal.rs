@@ -150,8 +150,13 @@ impl Rule for Marginal {
         Choice::UpTo(ladder[fastest], reason)
     }
 
+    /// There is nothing to compare.
+    fn is_constant(&self) -> bool {
+        self.ladder.len() <= 1 + usize::from(self.several)
+    }
+
     fn departed(&mut self, _now_ns: u64, task: &Arrival, degree: u32, departure: &Departure, _view: &View) {
-        if self.ladder.len() <= 1 + usize::from(self.several) {
+        if self.is_constant() {
             return;
         }
         let iteration_ns = departure.span_ns as f64 / f64::from(task.iterations.max(1));

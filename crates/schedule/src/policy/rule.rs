@@ -43,6 +43,11 @@ pub(super) trait Rule {
     /// A task that had so many workers is done; the view is that after it.
     fn departed(&mut self, _now_ns: u64, _task: &Arrival, _degree: u32, _departure: &Departure, _view: &View) {}
 
+    /// Whether it chooses by the task's strand, its number of iterations and the view alone, and learns from no departure.
+    fn is_constant(&self) -> bool {
+        false
+    }
+
     /// Time has passed.
     fn tick(&mut self, _now_ns: u64, _view: &View) {}
 

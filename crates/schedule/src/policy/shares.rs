@@ -53,7 +53,8 @@ impl Shares {
         let mut sum = 0.0;
         for weight in &self.weights {
             sum += weight;
-            let end = (sum * f64::from(chunks)).round() as u32;
+            // To the nearest; `round` is a call of a function.
+            let end = (sum * f64::from(chunks) + 0.5) as u32;
             ends.push(end.min(chunks));
         }
         if let Some(last) = ends.last_mut() {
@@ -64,6 +65,12 @@ impl Shares {
     /// Learns from one execution. A measurement that says nothing (no time passed) changes nothing.
     pub fn learn(&mut self, parts: &[Part]) {
         assert_eq!(parts.len(), self.weights.len(), "one measurement for each participant");
+        let least = SHARE_MIN / parts.len() as f64;
+        // Short loops, of which the helpers, who have the least already, did nothing: it would change next to nothing.
+        let mut helpers = self.weights.iter().zip(parts).skip(1);
+        if helpers.all(|(&weight, part)| part.chunks == 0 && weight <= least) {
+            return;
+        }
         let speed =
             |part: &Part| if part.chunks > 0 && part.busy > 0.0 { f64::from(part.chunks) / part.busy } else { 0.0 };
         let speeds: f64 = parts.iter().map(speed).sum();
@@ -73,7 +80,6 @@ impl Shares {
         if !end.is_finite() || chunks == 0.0 {
             return;
         }
-        let least = SHARE_MIN / parts.len() as f64;
         for (weight, part) in self.weights.iter_mut().zip(parts) {
             let share = (speed(part) * (end - part.idle_before) / chunks).max(0.0);
             *weight = (*weight + (share - *weight) / SMOOTHING).max(least);
