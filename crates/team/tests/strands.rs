@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use multigrain_team::SpinLimit;
 use multigrain_team::jobs::Dispatch;
 use multigrain_team::strands::{
-    Hosts, Outcome, Policy, Rows, RunError, Scheduler, SchedulerError, SchedulerOptions, Strand, Task, TaskKind,
+    Hosts, Outcome, Policy, Rows, RunError, Scheduler, SchedulerError, SchedulerOptions, Statistics, Strand, Task,
+    TaskKind,
 };
 use multigrain_trace::{Kind, Record, Trace};
 use proptest::prelude::*;
@@ -206,6 +207,26 @@ fn loops_are_shared_and_tasks_are_called() {
     // On one worker that is the host there is nobody to ask.
     let scheduler = Scheduler::new(options("mgps", 1, Hosts::Workers)).unwrap();
     assert_eq!(scheduler.run(vec![busy; 2]).unwrap().statistics.calls, 600);
+}
+
+/// A strand that is alone keeps its helpers from one loop to the next: whatever it off-loads, and who begins when it has
+/// ended, has as many workers as if each loop had asked for them.
+#[test]
+fn a_strand_that_is_alone_has_the_workers_of_its_policy() {
+    let strand = |strand: &Strand<'_>| {
+        for chunks in [2, 2, 1, 1, 5, 3, 2, 1, 4, 4] {
+            let order = |range: Range<usize>, ()| range.start.to_string();
+            let all = strand.offload(SUM, chunks, 1, (), order, |left, right| left + &right).unwrap();
+            assert_eq!(all, "01234"[..chunks]);
+            strand.give_way();
+        }
+    };
+    for (policy, workers) in [("llp:2", 2), ("llp:2", 3), ("hybrid:2", 3)] {
+        let options = SchedulerOptions { throttle: false, ..options(policy, workers, Hosts::Workers) };
+        let outcome = Scheduler::new(options).unwrap().run(vec![strand; 3]).unwrap();
+        let Statistics { calls, on_host, on_one, on_teams, team_workers, .. } = outcome.statistics;
+        assert_eq!((calls, on_host, on_one, on_teams, team_workers), (0, 0, 9, 21, 42), "{policy} on {workers}");
+    }
 }
 
 /// A task with three variants that say who they are.

@@ -134,8 +134,9 @@ fn shared_loop(bench: &Bench<'_>) -> Result<Row, Failure> {
         peers,
         Bar::AtMost(300.0),
         vec![format!(
-            "a loop of {chunks} empty chunks on {workers} workers: decision, fork, reduction and join. Who leads takes what \
-             its helpers have not begun, so one thread may do everything, as with oneTBB; costs are lower while a helper sleeps"
+            "a loop of {chunks} empty chunks on {workers} workers: fork, reduction and join; the strand is alone, so the first \
+             decision is kept. Who leads takes what its helpers have not begun, so one thread may do everything, as with \
+             oneTBB; costs are lower while a helper sleeps"
         )],
     ))
 }

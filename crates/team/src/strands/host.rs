@@ -181,41 +181,39 @@ impl<'r> Host<'r> {
 
     /// Executes a task as the one who leads it, beginning at that tick.
     pub(super) fn execute(&self, head: &Head<'_>, start: &Start, begin: u64) {
-        let (mut busy_ticks, mut unaided, mut end) = (None, false, 0);
-        let outcome = if start.workers.len() == 1 {
-            catch_unwind(AssertUnwindSafe(|| (head.whole)()))
+        let (outcome, end, busy_ticks, unaided);
+        if start.workers.len() == 1 {
+            outcome = catch_unwind(AssertUnwindSafe(|| (head.whole)()));
+            end = clock();
+            (busy_ticks, unaided) = (Tick(end).since(Tick(begin)), false);
+            if let Some(log) = &self.log {
+                log.borrow_mut().computed([begin, end], start.master, head.kind, Some(start.task));
+            }
         } else {
             let (mut workers, mut ends) = (self.participants.borrow_mut(), self.ends.borrow_mut());
             workers.clear();
             workers.push(start.master);
             workers.extend(start.workers.iter().filter(|&worker| worker != start.master));
             let seats = &self.shared.seats;
-            self.tallies.borrow_mut().of(head.kind, head.iterations).shares(workers.len()).ends(head.chunks, &mut ends);
-            // SAFETY: the machine gave these workers to this task alone, so they are idle and their seats empty.
-            let outcome = unsafe { share(seats, &workers, &ends, head.chunk, begin, clock, self.shared.spin) };
-            end = clock();
-            let (busy, alone) = self.tallies.borrow_mut().learn(head, seats, &workers, begin, end);
-            (busy_ticks, unaided) = (Some(busy), alone);
+            let mut tallies = self.tallies.borrow_mut();
+            let tally = tallies.of(head.kind, head.iterations);
+            tally.shares(workers.len()).ends(head.chunks, &mut ends);
+            // SAFETY: the machine gave these workers to this task alone, or keeps them for its strand, so their seats are empty.
+            (end, outcome) = unsafe { share(seats, &workers, &ends, head.chunk, begin, clock, self.shared.spin) };
+            let portions = workers.iter().map(|&worker| &seats[worker as usize].portion);
+            (busy_ticks, unaided) = tally.learn(portions.clone(), begin, end);
             if let Some(log) = &self.log {
-                for &worker in &*workers {
-                    if let Some(times) = seats[worker as usize].portion.times() {
+                for (portion, &worker) in portions.zip(&*workers) {
+                    if let Some(times) = portion.times() {
                         log.borrow_mut().computed(times, worker, head.kind, Some(start.task));
                     }
                 }
-            }
-            outcome
-        };
-        if busy_ticks.is_none() {
-            end = clock();
-            if let Some(log) = &self.log {
-                log.borrow_mut().computed([begin, end], start.master, head.kind, Some(start.task));
             }
         }
         // SAFETY: only the thread that leads the task uses its record until the task is done.
         let record = unsafe { &mut *head.record.get() };
         (record.begin_ticks, record.end_ticks) = (begin, end);
-        record.busy_ticks = busy_ticks.unwrap_or(Tick(end).since(Tick(begin)));
-        record.unaided = unaided;
+        (record.busy_ticks, record.unaided) = (busy_ticks, unaided);
         record.thrown = outcome.err();
     }
 }

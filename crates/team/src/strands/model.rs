@@ -108,7 +108,8 @@ fn loops(rounds: u32, workers: usize, spin: SpinLimit) {
         };
         let ends: Vec<u32> = (1..=workers as u32).collect();
         // SAFETY: nobody else posts, and each loop is over before the next.
-        unsafe { share(&room.seats, &everybody, &ends, &body, 0, clock, spin) }.unwrap_or_else(|_| panic!("threw"));
+        let (_, outcome) = unsafe { share(&room.seats, &everybody, &ends, &body, 0, clock, spin) };
+        outcome.unwrap_or_else(|_| panic!("threw"));
         assert!(results.iter().all(|result| result.get() == round), "each chunk once");
         frame.set(round);
     }

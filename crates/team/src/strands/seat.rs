@@ -75,10 +75,10 @@ impl Portion {
 
     /// For the worker: when it began and ended, and how many chunks it executed, its own or others'.
     #[inline]
-    pub(crate) fn did(&self, begin: u64, end: u64, done: u64) {
+    pub(crate) fn did(&self, begin: u64, end: u64, done: u32) {
         self.begin.store(begin, Ordering::Relaxed);
         self.end.store(end, Ordering::Relaxed);
-        self.done.store(done, Ordering::Relaxed);
+        self.done.store(done.into(), Ordering::Relaxed);
     }
 
     /// What the participant did in the last loop, which took from `begin` to `end`, in ticks.

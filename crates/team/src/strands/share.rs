@@ -34,8 +34,8 @@ impl Job<'_> {
         &self.seats[self.workers[participant] as usize].portion
     }
 
-    /// Executes chunks until none is left.
-    fn work(&self, me: usize, begin: u64) {
+    /// Executes chunks until none is left; returns how many.
+    fn work(&self, me: usize) -> u32 {
         let mut done = 0;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             while let Some((_, chunk)) = claim(me, self.workers.len(), |owner, end| self.portion(owner).claim(end)) {
@@ -43,10 +43,10 @@ impl Job<'_> {
                 done += 1;
             }
         }));
-        self.portion(me).did(begin, (self.clock)(), done);
         if let Err(thrown) = outcome {
             lock(&self.thrown).get_or_insert(thrown);
         }
+        done
     }
 
     /// # Safety
@@ -54,16 +54,16 @@ impl Job<'_> {
     unsafe fn enter(job: *const (), part: u32, _me: *const ()) {
         // SAFETY: by the caller. The lifetime is shortened to this call.
         let job = unsafe { &*job.cast::<Job<'_>>() };
-        job.work(part as usize, (job.clock)());
+        let begin = (job.clock)();
+        let done = job.work(part as usize);
+        job.portion(part as usize).did(begin, (job.clock)(), done);
     }
 }
 
 /// Calls `body` once for each chunk below `ends`' last on `workers`, by their seats; the calling thread is the first.
 /// Participant `i` owns the chunks from `ends[i - 1]` to less than `ends[i]`.
-/// `begin` is when it began, in the ticks of `clock`. Returns when all are done and no helper uses the body any more.
-///
-/// # Errors
-/// What a body threw, the first if several did; then some chunks may not have been executed.
+/// `begin` is when it began, in the ticks of `clock`. Returns when all are done and no helper uses the body any more: at
+/// which tick, and what a body threw, the first if several did; then some chunks may not have been executed.
 ///
 /// # Safety
 /// The seats of all workers are empty, and the caller is the only poster of the others.
@@ -75,7 +75,7 @@ pub(crate) unsafe fn share(
     begin: u64,
     clock: fn() -> u64,
     spin: SpinLimit,
-) -> Result<(), Thrown> {
+) -> (u64, Result<(), Thrown>) {
     assert_eq!(ends.len(), workers.len(), "each participant has a range");
     let job = Job { seats, workers, body, clock, thrown: Mutex::new(None) };
     let mut first = 0;
@@ -91,9 +91,13 @@ pub(crate) unsafe fn share(
         // in between unwinds, since `work` catches.
         unsafe { seats[helper as usize].post(post) };
     }
-    job.work(0, begin);
+    let done = job.work(0);
+    // A leader that executed all chunks has hardly anybody to wait for: it reads the clock once.
+    let ended = (ends.last() != Some(&done)).then(clock);
     for &helper in helpers {
         seats[helper as usize].withdraw_or_wait(spin);
     }
-    job.thrown.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).map_or(Ok(()), Err)
+    let end = clock();
+    job.portion(0).did(begin, ended.unwrap_or(end), done);
+    (end, job.thrown.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).map_or(Ok(()), Err))
 }

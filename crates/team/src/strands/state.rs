@@ -54,6 +54,17 @@ pub(super) struct Orders {
     pub(super) starts: Vec<Order>,
     /// Why the task that has just arrived waits.
     pub(super) waits: Option<Reason>,
+    pub(super) kept: Option<Kept>,
+}
+
+/// A task that does not depart when it is done: its strand is alone, and the policy would start the next one of as many
+/// chunks in the same way ([`Machine::repeats`]), which it therefore is without lock or policy. Nobody else wants the workers
+/// meanwhile. The task departs when its strand off-loads another sort of loop, or ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    start: Start,
+    /// Chunks of its loop, as far as they matter: no more than there are workers.
+    chunks: u32,
 }
 
 /// Under the lock.
@@ -233,8 +244,23 @@ impl Shared {
         if quiet != self.is_quiet() {
             self.quiet.store(quiet, Ordering::Relaxed);
         }
-        if state.ready_count > 0 || state.fresh_count > 0 && state.live < state.live_max {
+        if state.ready_count > 0 || state.more_could_begin() {
             state.who_can_go_on(self.shared, me).iter().for_each(|host| self.host_seat(host as usize).ring());
+        }
+    }
+
+    /// How a task of so many chunks starts after the one that was kept, if it starts as that one.
+    #[inline]
+    pub(super) fn again(&self, kept: Option<Kept>, chunks: u32) -> Option<Start> {
+        kept.filter(|kept| kept.chunks == chunks.min(self.workers as u32)).map(|kept| kept.start)
+    }
+
+    /// Lets the task depart that was kept, if one was. What it took would teach the policy nothing.
+    fn settle(&self, state: &mut State, me: usize, orders: &mut Orders) {
+        if let Some(kept) = orders.kept.take() {
+            let departure = Departure { task: kept.start.task, span_ns: 0, busy_ns: 0 };
+            state.machine.depart(state.now_ns, departure, &mut state.decisions);
+            state.occupy(me);
         }
     }
 
@@ -247,11 +273,18 @@ impl Shared {
     pub(super) fn arrive(&self, now: u64, me: usize, arrival: Arrival, head: &Head<'_>, orders: &mut Orders) -> u64 {
         let mut guard = self.enter(now);
         let state = &mut *guard;
+        self.settle(state, me, orders);
         let task = state.next_task;
         state.next_task += 1;
         state.waiting.push((task, std::ptr::from_ref(head).cast()));
         state.machine.arrive(state.now_ns, Arrival { task, ..arrival }, &mut state.decisions);
+        let keeps = self.shared && state.live == 1 && !state.more_could_begin() && state.machine.repeats();
         self.leave(guard, me, orders);
+        if let (true, [order]) = (keeps, &orders.starts[..])
+            && order.start.master as usize == me
+        {
+            orders.kept = Some(Kept { start: order.start, chunks: arrival.iterations.min(self.workers as u32) });
+        }
         task
     }
 
@@ -300,6 +333,7 @@ impl Shared {
         let mut guard = self.enter(now);
         let state = &mut *guard;
         orders.starts.clear();
+        // Whose task is kept is alone, so has nobody to give way to.
         if !state.can_go_on(me) {
             return None;
         }
@@ -316,6 +350,7 @@ impl Shared {
     pub(super) fn end(&self, me: usize, orders: &mut Orders) {
         let mut guard = self.enter(multigrain_trace::now().0);
         let state = &mut *guard;
+        self.settle(state, me, orders);
         state.machine.strand_ends();
         state.live -= 1;
         state.live_of[me] -= 1;
@@ -373,6 +408,10 @@ impl State {
     /// Whether there is a strand that this host could go on with or begin.
     fn can_go_on(&self, host: usize) -> bool {
         !self.ready[host].is_empty() || self.can_begin(host)
+    }
+
+    fn more_could_begin(&self) -> bool {
+        self.fresh_count > 0 && self.live < self.live_max
     }
 
     fn can_begin(&self, host: usize) -> bool {

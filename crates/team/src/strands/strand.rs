@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::panic::resume_unwind;
 
 use multigrain_schedule::Span;
-use multigrain_schedule::policy::{Arrival, Side};
+use multigrain_schedule::policy::{Arrival, Side, Start};
 use multigrain_trace::Tick;
 
 use crate::sync::Ordering;
@@ -113,7 +113,8 @@ impl Strand<'_> {
         if host.shared.stopping.load(Ordering::Relaxed) {
             resume_unwind(Box::new(Stopped));
         }
-        if host.shared.is_quiet() {
+        // Whose task is kept has helpers, though nobody is idle.
+        if host.shared.is_quiet() && host.orders().kept.is_none() {
             host.counts.borrow_mut().calls += 1;
             let begin = if host.log.is_some() { clock() } else { 0 };
             let result = self.call(task);
@@ -184,12 +185,12 @@ impl Strand<'_> {
 
     fn offload_now<T: Task>(&self, task: &T) -> T::Output {
         let chunks = Chunks::of(task);
-        let count = chunks.count() as usize;
+        let count = chunks.count();
         let whole = Slot::new();
         let on_stack = [const { Slot::new() }; CHUNKS_ON_STACK];
         let on_heap: Vec<Slot<T::Output>>;
-        let slots = if count <= CHUNKS_ON_STACK {
-            &on_stack[..count]
+        let slots = if count as usize <= CHUNKS_ON_STACK {
+            &on_stack[..count as usize]
         } else {
             on_heap = (0..count).map(|_| Slot::new()).collect();
             &on_heap[..]
@@ -206,7 +207,7 @@ impl Strand<'_> {
                 // SAFETY: the task is executed once.
                 unsafe { whole.set(result) };
             },
-            chunks: chunks.count(),
+            chunks: count,
             iterations: task.iterations().max(1) as u64,
             kind: task.kind(),
             host: self.host.number,
@@ -218,7 +219,7 @@ impl Strand<'_> {
         if let Some(result) = unsafe { whole.take() } {
             return result;
         }
-        combined(task, Span::whole(chunks.count()), &mut |chunk| {
+        combined(task, Span::whole(count), &mut |chunk| {
             // SAFETY: as above.
             unsafe { slots[chunk as usize].take() }.unwrap_or_else(|| unreachable!("every chunk was executed"))
         })
@@ -228,24 +229,22 @@ impl Strand<'_> {
     fn run(&self, head: &Head<'_>) {
         let (host, shared) = (self.host, self.host.shared);
         let called = clock();
-        let near = shared.shared.then_some(host.number as u32);
-        let arrival =
-            Arrival { task: 0, strand: self.number, kind: head.kind.number.into(), iterations: head.chunks, near };
-        let task = shared.arrive(called, host.number, arrival, head, &mut host.orders());
-        if let (Some(log), Some(reason)) = (&host.log, host.orders().waits) {
-            log.borrow_mut().wait(called, host.thread, head.kind, task, self.number, reason);
-        }
+        let again = shared.again(host.orders().kept, head.chunks);
         let mut workers = 1;
-        match host.post_orders(Some(head)) {
+        match again.or_else(|| self.arrive(head, called)) {
             Some(start) => {
                 host.execute(head, &start, called);
                 workers = start.workers.len();
                 host.counts.borrow_mut().count(workers);
                 // SAFETY: the strand executed the task itself, so nobody else uses its record.
                 let record = unsafe { &*head.record.get() };
-                let (departure, now) = (record.departure(task, |ticks| shared.ns(ticks)), record.end_ticks);
-                let goes_on = shared.depart_and_go_on(now, host.number, self.place, departure, &mut host.orders());
-                host.post_orders(None);
+                let now = record.end_ticks;
+                let goes_on = host.orders().kept.is_some() || {
+                    let departure = record.departure(start.task, |ticks| shared.ns(ticks));
+                    let goes_on = shared.depart_and_go_on(now, host.number, self.place, departure, &mut host.orders());
+                    host.post_orders(None);
+                    goes_on
+                };
                 if !goes_on {
                     self.switch_out();
                 } else if shared.ns(Tick(now).since(Tick(host.since.get()))) > SLICE_NS {
@@ -264,7 +263,26 @@ impl Strand<'_> {
         if let Some(thrown) = record.thrown.take() {
             resume_unwind(Box::new(TaskThrew { task: head.kind.name, thrown }));
         }
-        self.learn(head, record, called, workers);
+        if shared.throttle {
+            self.learn(head, record, called, workers);
+        }
+    }
+
+    /// Asks the policy; how the task starts if the strand is to execute it itself.
+    fn arrive(&self, head: &Head<'_>, called: u64) -> Option<Start> {
+        let (host, kind) = (self.host, head.kind);
+        let near = host.shared.shared.then_some(host.number as u32);
+        let arrival = Arrival { task: 0, strand: self.number, kind: kind.number.into(), iterations: head.chunks, near };
+        let task = host.shared.arrive(called, host.number, arrival, head, &mut host.orders());
+        if let Some(log) = &host.log {
+            // Each decision is written down, so it is made.
+            let mut orders = host.orders();
+            orders.kept = None;
+            if let Some(reason) = orders.waits {
+                log.borrow_mut().wait(called, host.thread, kind, task, self.number, reason);
+            }
+        }
+        host.post_orders(Some(head))
     }
 
     /// What the off-load took, less the time in which it waited for a worker.

@@ -2,16 +2,13 @@
 
 use multigrain_schedule::policy::{Granularity, Part, Shares};
 
-use super::head::Head;
-use super::seat::Seat;
+use super::seat::Portion;
 use super::task::TaskKind;
-use crate::pad::Padded;
 
 /// By kind and power of two of the length. There are few, so they are searched from the front.
 #[derive(Debug, Default)]
 pub(super) struct Tallies {
     all: Vec<((u16, u32), Tally)>,
-    parts: Vec<Part>,
 }
 
 /// About tasks of one kind and length.
@@ -20,6 +17,7 @@ pub(super) struct Tally {
     pub(super) granularity: Granularity,
     /// By number of participants.
     shares: Vec<Option<Shares>>,
+    parts: Vec<Part>,
 }
 
 impl Tallies {
@@ -31,26 +29,6 @@ impl Tallies {
         });
         &mut self.all[place].1
     }
-
-    /// Learns from a loop that is done; returns how long its participants computed, all together, and whether the leader
-    /// did everything.
-    pub(super) fn learn(
-        &mut self,
-        head: &Head<'_>,
-        seats: &[Padded<Seat>],
-        workers: &[u32],
-        begin: u64,
-        end: u64,
-    ) -> (u64, bool) {
-        let mut parts = std::mem::take(&mut self.parts);
-        parts.clear();
-        parts.extend(workers.iter().map(|&worker| seats[worker as usize].portion.part(begin, end)));
-        let busy = parts.iter().map(|part| part.busy as u64).sum();
-        let unaided = parts.iter().skip(1).all(|part| part.chunks == 0);
-        self.of(head.kind, head.iterations).shares(workers.len()).learn(&parts);
-        self.parts = parts;
-        (busy, unaided)
-    }
 }
 
 impl Tally {
@@ -60,5 +38,18 @@ impl Tally {
             self.shares.resize(participants + 1, None);
         }
         self.shares[participants].get_or_insert_with(|| Shares::new(participants))
+    }
+
+    /// Learns from a loop that took from `begin` to `end`; returns how long its participants computed, all together, and
+    /// whether the first of them, who led, did everything.
+    pub(super) fn learn<'p>(&mut self, did: impl Iterator<Item = &'p Portion>, begin: u64, end: u64) -> (u64, bool) {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.clear();
+        parts.extend(did.map(|portion| portion.part(begin, end)));
+        let busy = parts.iter().map(|part| part.busy as u64).sum();
+        let unaided = parts.iter().skip(1).all(|part| part.chunks == 0);
+        self.shares(parts.len()).learn(&parts);
+        self.parts = parts;
+        (busy, unaided)
     }
 }
