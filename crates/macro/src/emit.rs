@@ -21,7 +21,7 @@ pub(crate) fn task(task: Task) -> TokenStream {
     let flops = flops.map(|flops| quote!(.flops(#flops)));
     let context = context.unwrap_or_else(|| Ident::new("context", Span::mixed_site()));
     let mut windows = 0;
-    let bindings = params.iter().map(|param| binding(param, &context, &mut windows, &prelude));
+    let bindings = params.iter().map(|param| binding(param, &params, &context, &mut windows, &prelude));
     let scalar_names: Vec<_> = scalars.iter().map(|scalar| &scalar.name).collect();
     let scalar_types: Vec<_> = scalars.iter().map(|scalar| &scalar.ty).collect();
     let with = scalar_types.iter().map(|ty| format_ident!("with_{ty}"));
@@ -93,7 +93,13 @@ fn notation_of(param: &Param, prelude: &TokenStream) -> TokenStream {
 }
 
 /// How the body sees a parameter: a view that it may write through, or one that knows of its halo.
-fn binding(param: &Param, context: &Ident, windows: &mut usize, prelude: &TokenStream) -> TokenStream {
+fn binding(
+    param: &Param,
+    params: &[Param],
+    context: &Ident,
+    windows: &mut usize,
+    prelude: &TokenStream,
+) -> TokenStream {
     let name = &param.name;
     if param.kind != Kind::Read {
         return quote!(#[allow(unused_mut)] let mut #name = #name;);
@@ -101,6 +107,15 @@ fn binding(param: &Param, context: &Ident, windows: &mut usize, prelude: &TokenS
     if !param.index.iter().any(Index::is_window) {
         return TokenStream::new();
     }
+    // Of a block with a halo, what the axis is long in another parameter, which there is, or the notation is refused.
+    let len = param.index.iter().enumerate().map(|(d, index)| {
+        let other = index.axis().filter(|_| index.is_window()).and_then(|axis| {
+            let cut = |p: &Param| p.index.iter().position(|i| matches!(i, Index::Along(other) if other == axis));
+            params.iter().find_map(|p| Some((&p.name, cut(p)?)))
+        });
+        let (name, d) = other.unwrap_or((name, d));
+        quote!(#name.len(#d))
+    });
     let before = param.index.iter().map(|index| {
         if !index.is_window() {
             return quote!(0);
@@ -120,6 +135,6 @@ fn binding(param: &Param, context: &Ident, windows: &mut usize, prelude: &TokenS
     });
     quote! {
         #[allow(clippy::unnecessary_cast)]
-        let #name = #prelude::Window::new(#name, [#(#before),*], [#(#reach),*]);
+        let #name = #prelude::Window::new(#name, [#(#len),*], [#(#before),*], [#(#reach),*]);
     }
 }

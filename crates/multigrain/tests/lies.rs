@@ -223,3 +223,28 @@ fn a_run_that_is_begun_from_within_a_run_is_refused_on_every_worker() {
     let said = said.lock().unwrap();
     assert!(said.len() >= 64 && said.iter().all(|text| text.contains("from within a run")), "{said:?}");
 }
+
+#[task(axes(i, j))]
+fn below(#[at(i +- 1, j)] u: Read<f32, 2>, #[at(i, j)] y: Write<f32, 2>) {
+    for i in 0..y.len(0) {
+        for j in 0..y.len(1) {
+            y[[i, j]] = u.get([i + 1, j], [1, 0]).unwrap_or(0.0);
+        }
+    }
+}
+
+/// Else it would find the end of a block where it means that of the array, and its results would depend on the memory.
+#[test]
+fn an_index_beyond_a_block_ends_the_run_in_any_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    for memory in ["64MiB", "1MiB"] {
+        let runtime = Runtime::with_memory(memory).unwrap();
+        let steps = runtime.generated::<f32, 2>([700, 600], 1).iterate(1, below);
+        let Err(error) = runtime.compute(steps.save(directory.path().join("y.npy"))) else {
+            panic!("it read what is not its own")
+        };
+        let words = error.to_string();
+        assert!(words.contains("below") && words.contains("along dimension 0 of a block of"), "{words}");
+        assert_eq!(error.exit_status(), 1);
+    }
+}

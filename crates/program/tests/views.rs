@@ -60,22 +60,32 @@ fn blocks_are_taken_as_they_are_declared() {
     refused(|mut views| _ = views.read(0).row::<f32>(&[])[0], "one index for each dimension but the last");
 }
 
-/// Beyond its halo a window would take the end of a block for that of the array.
+/// Beyond its halo, and from beyond the block, a window would take the end of a block for that of the array.
 #[test]
 fn windows_reach_as_far_as_they_say() {
     let mut values = [0.0f32, 1.0, 2.0, 3.0, 4.0];
     let raw = RawView::dense(values.as_mut_ptr().cast(), ElementType::F32, Shape::new(&[5]));
     // SAFETY: five numbers that live here.
     let view = unsafe { View::<f32, 1>::from_raw(&raw) };
-    let window = Window::new(view, [1], [(1, 2)]);
+    let window = Window::new(view, [4], [1], [(1, 2)]);
     assert_eq!([-1, 0, 2].map(|offset| window.get([0], [offset])), [Some(0.0), Some(1.0), Some(3.0)]);
     assert_eq!((window.get([2], [2]), window.near([3], [1]), window.near([3], [2])), (None, 4.0, 4.0));
-    for offset in [-2, 3] {
-        let get = catch_unwind(|| window.get([1], [offset])).unwrap_err();
-        let near = catch_unwind(|| window.near([1], [offset])).unwrap_err();
+    let within = Window::new(view, [2], [1], [(1, 2)]);
+    assert_eq!((within.len(0), within.get([1], [2])), (2, Some(4.0)));
+    for (window, index, offset, why) in [
+        (window, 1, -2, "offset -2 along dimension 0"),
+        (window, 1, 3, "offset 3 along dimension 0"),
+        (within, 2, 0, "index 2 along dimension 0 of a block of 2"),
+        (within, usize::MAX, 1, "along dimension 0 of a block of 2"),
+    ] {
+        let get = catch_unwind(|| window.get([index], [offset])).unwrap_err();
+        let near = catch_unwind(|| window.near([index], [offset])).unwrap_err();
         for panic in [get, near] {
             let words = panic.downcast_ref::<String>().cloned().unwrap_or_default();
-            assert!(words.contains(&format!("offset {offset} along dimension 0")), "{words}");
+            assert!(words.contains(why), "{words}");
         }
+    }
+    for (len, before) in [(5, 1), (usize::MAX, 1)] {
+        catch_unwind(|| Window::new(view, [len], [before], [(1, 2)])).unwrap_err();
     }
 }
