@@ -14,7 +14,6 @@ use multigrain::app::{AppJob, Application, input, output, sizes_match};
 use multigrain::prelude::{ElementType, Error, Job, Outcome, Program, Region, Role, Runtime, Scalars, Shape, Source};
 use multigrain::rooms::store::npy;
 use multigrain::whole;
-use multigrain::{Enough, readable_bytes};
 use multigrain_simd::Isa;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -78,14 +77,14 @@ impl Default for Args {
     }
 }
 
-/// What is filtered: planes of one shape, and what goes into the result as it is.
+/// What is filtered: planes of one shape, and perhaps opacity, which goes into the result as it is.
 struct Image {
     rows: u64,
     cols: u64,
     planes: Vec<Source>,
-    /// The channels of a picture, opacity last.
-    channels: Arc<Vec<Channel>>,
     alpha: bool,
+    /// Of a picture, the file and its channels, opacity last, which hold nothing yet.
+    encoded: Option<(Reading, Vec<Channel>)>,
 }
 
 impl Application for Args {
@@ -124,21 +123,13 @@ impl Application for Args {
         for path in self.image.as_deref().filter(|path| is_png(path)).into_iter().chain(weights) {
             job = job.with_file_read(path);
         }
-        let (channels, alpha) = (image.channels, image.alpha);
-        let mut after = None;
+        let alpha = image.alpha;
         match (&self.output, &planes[..]) {
             (None, _) => {}
             (Some(path), _) if is_png(path) => {
                 whole::check_target(path)?;
-                let what = format!("writing {}", path.display());
-                runtime.check_work_bytes(Self::NAME, &what, picture::writing_bytes(n, planes.len(), alpha, 1))?;
-                let (path, planes, channels) = (path.clone(), planes.clone(), channels.clone());
-                let write = move |outcome: &Outcome| {
-                    let alpha = if alpha { channels.last() } else { None };
-                    write_picture(outcome, &path, &planes, (m, n), alpha).map(|()| None)
-                };
-                after = Some(Box::new(write) as Box<dyn Fn(&Outcome) -> Result<Option<String>, Error>>);
-                job = self.output.iter().fold(job, |job, path| job.with_file_written(path));
+                let row_bytes = picture::writing_bytes(n, planes.len(), alpha, 1);
+                job = job.with_file_written(path).with_work_bytes(format!("writing {}", path.display()), row_bytes);
             }
             (Some(path), [plane]) if !alpha => job = job.with_sink(plane.output, output(path)?),
             (Some(path), _) => {
@@ -150,6 +141,25 @@ impl Application for Args {
                 )));
             }
         }
+        let mut channels = Vec::new();
+        if let Some((reading, mut encoded)) = image.encoded {
+            // Decoding takes time, so what has no room is refused before.
+            runtime.plan(&job)?;
+            decode(reading, &mut encoded, runtime)?;
+            for (plane, channel) in planes.iter().zip(&mut encoded) {
+                job = job.with_source(plane.input, channel.source());
+            }
+            channels = encoded;
+        }
+        let channels = Arc::new(channels);
+        let after = self.output.clone().filter(|path| is_png(path)).map(|path| {
+            let (planes, channels) = (planes.clone(), channels.clone());
+            let write = move |outcome: &Outcome| {
+                let alpha = if alpha { channels.last() } else { None };
+                write_picture(outcome, &path, &planes, (m, n), alpha).map(|()| None)
+            };
+            Box::new(write) as Box<dyn Fn(&Outcome) -> Result<Option<String>, Error>>
+        });
         let shape = vec![
             ("m", m),
             ("n", n),
@@ -171,11 +181,10 @@ impl Args {
     fn image(&self, runtime: &Runtime) -> Result<Image, Error> {
         let n = self.n;
         let m = self.m.or(n);
-        let none = Arc::new(Vec::new());
         let Some(path) = &self.image else {
             let cols = n.unwrap_or(4096);
             let planes = vec![Source::Generated { seed: self.seed }];
-            return Ok(Image { rows: m.unwrap_or(cols), cols, planes, channels: none, alpha: false });
+            return Ok(Image { rows: m.unwrap_or(cols), cols, planes, alpha: false, encoded: None });
         };
         if is_png(path) {
             let image = self.picture(path, runtime)?;
@@ -187,26 +196,30 @@ impl Args {
         let (shape, source) = input(runtime, path, ElementType::F32, 2, given)?;
         sizes_match(path, &shape, &[("m", self.m), ("n", self.n)])?;
         let (rows, cols) = (shape.dims()[0], shape.dims()[1]);
-        Ok(Image { rows, cols, planes: vec![source], channels: none, alpha: false })
+        Ok(Image { rows, cols, planes: vec![source], alpha: false, encoded: None })
     }
 
-    /// Decodes a picture, row by row.
+    /// A picture, not decoded yet.
     fn picture(&self, path: &Path, runtime: &Runtime) -> Result<Image, Error> {
         let reading = Reading::open(path, SAMPLES_MAX).map_err(Failed::Picture)?;
-        let what = format!("reading {}", path.display());
-        runtime.check_reading_bytes(Self::NAME, &what, reading.working_bytes())?;
         let (rows, cols, count, alpha) = (reading.rows as u64, reading.cols as u64, reading.planes, reading.alpha);
         let in_memory = 4 * rows * cols * (count as u64 + u64::from(alpha)) <= runtime.memory_bytes()? / MEMORY_SHARE;
         let directory = self.output.as_deref().and_then(Path::parent).filter(|d| !d.as_os_str().is_empty());
         let make = || Channel::new(path, (!in_memory).then(|| directory.unwrap_or(Path::new("."))));
         let mut channels = (0..count + usize::from(alpha)).map(|_| make()).collect::<Result<Vec<_>, _>>()?;
-        reading.each_row(|samples| {
-            channels.iter_mut().zip(samples).try_for_each(|(channel, samples)| channel.push(samples))
-        })?;
-        channels.iter_mut().try_for_each(Channel::finish)?;
         let planes = channels[..count].iter_mut().map(Channel::source).collect();
-        Ok(Image { rows, cols, planes, channels: Arc::new(channels), alpha })
+        Ok(Image { rows, cols, planes, alpha, encoded: Some((reading, channels)) })
     }
+}
+
+/// Decodes a picture into its channels, row by row.
+fn decode(reading: Reading, channels: &mut [Channel], runtime: &Runtime) -> Result<(), Error> {
+    let what = format!("reading {}", reading.path().display());
+    runtime.check_reading_bytes(Args::NAME, &what, reading.working_bytes())?;
+    reading.each_row(|samples| {
+        channels.iter_mut().zip(samples).try_for_each(|(channel, samples)| channel.push(samples))
+    })?;
+    Ok(channels.iter_mut().try_for_each(Channel::finish)?)
 }
 
 fn has_extension(path: &Path, extension: &str) -> bool {
@@ -291,16 +304,8 @@ fn write_picture(
 ) -> Result<(), Error> {
     let most = (BAND / n / planes.len().max(1) as u64).clamp(1, m);
     let bytes = |rows| picture::writing_bytes(n, planes.len(), alpha.is_some(), rows);
-    let room = outcome.work_bytes();
-    let Some(rows_each) = (1..=most).rev().find(|&rows| bytes(rows) <= room) else {
-        return Err(Error::After(format!(
-            "a row of {} takes {} of memory, and there are {} left; give --memory at least {}",
-            path.display(),
-            readable_bytes(bytes(1)),
-            readable_bytes(room),
-            Enough::from_need(outcome.memory_for(bytes(1)))
-        )));
-    };
+    // For one there is room, or the run was refused.
+    let rows_each = (1..=most).rev().find(|&rows| bytes(rows) <= outcome.work_bytes()).unwrap_or(1);
     let mut band: Vec<Vec<f32>> = Vec::new();
     picture::write_rows(path, (m as usize, n as usize), (planes.len(), alpha.is_some()), |row, samples| {
         let row = row as u64;

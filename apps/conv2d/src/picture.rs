@@ -159,6 +159,11 @@ impl Reading {
         Ok(Reading { path: path.to_owned(), reader, rows, cols, planes, alpha, deep })
     }
 
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What reading takes of the memory, in bytes: the samples of a row, what the decoder keeps of some rows (measured: 5 to
     /// 8 of them), and all of a picture that is interlaced.
     pub fn working_bytes(&self) -> u64 {

@@ -276,6 +276,50 @@ fn a_picture_that_memory_does_not_hold_becomes_the_same() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "no scratch file stays");
 }
 
+/// Runs with so much memory, and writes the picture; of a run that is refused, what is said to be enough.
+fn written(args: &Args, memory_bytes: u64) -> Result<(), u64> {
+    let runtime = Runtime::new(Options { memory_bytes: Some(memory_bytes), ..Options::default() }).unwrap();
+    let ran = args.prepare(&runtime).and_then(|app| {
+        let planned = runtime.plan(&app.job).map(drop);
+        let ran = runtime.run(&app.job, Settings::default());
+        assert_eq!(planned.is_ok(), ran.is_ok(), "at {memory_bytes}");
+        ran.map(|outcome| (app, outcome))
+    });
+    match ran {
+        Ok((app, outcome)) => {
+            runtime.forget();
+            let row_bytes = picture::writing_bytes(app.shape[1].1, 1, false, 1);
+            assert!(row_bytes <= outcome.work_bytes(), "{row_bytes} of {} at {memory_bytes}", outcome.work_bytes());
+            (app.after.expect("a picture is written"))(&outcome).unwrap();
+            Ok(())
+        }
+        Err(mut error) => {
+            let words = error.to_string();
+            assert!(error.exit_status() == 2 && words.contains("out.PNG after the run"), "{words}");
+            let (_, enough) = error.enough().unwrap_or_else(|| panic!("{words}"));
+            Err(enough.bytes())
+        }
+    }
+}
+
+/// A row takes 12 bytes a column, and of those there are 1 MiB and what a process takes for itself.
+#[test]
+fn a_picture_whose_rows_have_no_room_is_refused_before_the_run_and_what_is_enough_is_enough() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut refused = 0;
+    for cols in [300_000, 420_000, 430_000, 900_000] {
+        let picture = Picture { rows: 3, cols, planes: vec![vec![0.5; 3 * cols]], alpha: None };
+        let (image, out) = png_files(directory.path(), &picture);
+        let args = Args { image: Some(image), output: Some(out), kernel: "box:3".into(), ..Args::default() };
+        if let Err(enough) = written(&args, 1 << 20) {
+            refused += 1;
+            written(&args, enough).unwrap_or_else(|more| panic!("{cols}: {more} after {enough}"));
+            assert!(enough < 2 * picture::writing_bytes(cols as u64, 1, false, 1), "{cols}: {enough}");
+        }
+    }
+    assert!((1..4).contains(&refused), "{refused}");
+}
+
 #[test]
 fn a_gray_picture_becomes_an_array_and_an_array_a_picture() {
     let directory = tempfile::tempdir().unwrap();

@@ -90,6 +90,10 @@ impl Application for Args {
                 (check::Initial::Generated(self.seed), data.index(), job)
             }
         };
+        let job = job.with_check_bytes(
+            "transforming a line in double precision for --check".to_owned(),
+            check::transform_bytes(shape),
+        );
         let job = match &self.output {
             Some(path) => job.with_sink(result, output(path)?),
             None => job,

@@ -35,11 +35,10 @@ impl Application for Args {
         let sequences = database.len() as u64;
         let thresholds =
             profiles.iter().map(|p| self.thresholds(p, sequences + database.empty())).collect::<Result<Vec<_>, _>>()?;
-        if self.looks_for_hits() {
-            check_domains(runtime, &profiles, &database)?;
-        }
+        let domains = self.looks_for_hits().then(|| domain_work(&profiles, &database)).flatten();
         let source = database.take_source();
         let (job, residues, results) = self.job(&profiles, &database, source)?;
+        let job = domains.into_iter().fold(job, |job, (what, bytes)| job.with_work_bytes(what, bytes));
         let shape = vec![
             ("sequences", sequences),
             ("residues", database.residues()),
@@ -55,15 +54,17 @@ impl Application for Args {
     }
 }
 
-/// Refuses a search that has no memory for one domain as long as its profile, if any sequence can hold one. How much longer
-/// regions take is known when they are found.
-fn check_domains(runtime: &Runtime, profiles: &[Profile], database: &Database) -> Result<(), Error> {
+/// What it takes at least to find domains, in words and in bytes: one domain as long as its profile, if any sequence can hold
+/// one. How much longer regions take is known when they are found.
+fn domain_work(profiles: &[Profile], database: &Database) -> Option<(String, u64)> {
     let longest = (0..database.len()).map(|i| database.length(i)).max().unwrap_or(0);
-    profiles.iter().try_for_each(|profile| {
+    let bytes = |profile: &&Profile| {
         let region = longest.min(profile.nodes() as u64);
-        let what = format!("to find a domain as long as profile {} of {} nodes", profile.name, profile.nodes());
-        runtime.check_work_bytes(Args::NAME, &what, Finder::working_bytes(profile, region, region))
-    })
+        Finder::working_bytes(profile, region, region)
+    };
+    let most = profiles.iter().max_by_key(bytes)?;
+    let what = format!("finding a domain as long as profile {} of {} nodes", most.name, most.nodes());
+    Some((what, bytes(&most)))
 }
 
 impl Args {

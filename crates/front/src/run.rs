@@ -31,6 +31,9 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
     let interrupt = Interrupt::install()?;
     let mut app = request.prepare(&runtime)?;
     app.job = args.common.with_files_read(app.job);
+    if args.check {
+        app.job = app.job.with_check();
+    }
     if args.observe {
         app.job = app.job.with_observer_bytes(kernel::memory_bytes(runtime.workers()?));
     }

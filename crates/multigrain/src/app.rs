@@ -20,7 +20,8 @@ pub struct AppJob {
     pub job: Job,
     /// Sizes, for reports: name and value.
     pub shape: Vec<(&'static str, u64)>,
-    /// Compares results with what plain code in double precision finds; the number is the seed of what is random in it.
+    /// Compares results with what plain code in double precision finds; the number is the seed of what is random in it. Of a
+    /// job that was run [with its check](Job::with_check) there is memory for it.
     pub check: Check,
     /// Done after a run, for example writing a picture; gives what was found, in words for its report, if there are any.
     pub after: Option<After>,

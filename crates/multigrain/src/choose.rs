@@ -64,7 +64,8 @@ fn choose(options: &Options, job: &Job, on_disk: bool) -> Result<Machine, Error>
     if detected && root_is_disk && !job.reads_files() && !on_disk {
         let memory = machine.without_root();
         let capacity = memory.memory(memory.root()).capacity_bytes;
-        if job.bytes().saturating_add(job.kept_bytes()) as f64 <= IN_MEMORY_SHARE * capacity as f64 {
+        let beside = job.kept_bytes().saturating_add(job.work_bytes());
+        if job.bytes().saturating_add(beside) as f64 <= IN_MEMORY_SHARE * capacity as f64 {
             return Ok(memory);
         }
     }

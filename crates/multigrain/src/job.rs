@@ -62,6 +62,17 @@ pub struct Job {
     pub(crate) files_written: Vec<PathBuf>,
     kept_bytes: u64,
     observer_bytes: u64,
+    work: Option<Work>,
+    check: Option<Work>,
+}
+
+/// Work on the results after a run.
+#[derive(Clone)]
+pub(crate) struct Work {
+    /// What is done, in words.
+    pub(crate) what: String,
+    /// What it takes of the main memory at least.
+    pub(crate) bytes: u64,
 }
 
 impl Job {
@@ -78,6 +89,8 @@ impl Job {
             files_written: Vec::new(),
             kept_bytes: 0,
             observer_bytes: 0,
+            work: None,
+            check: None,
         }
     }
 
@@ -87,6 +100,38 @@ impl Job {
     pub fn with_kept_bytes(mut self, bytes: u64) -> Job {
         self.kept_bytes = self.kept_bytes.saturating_add(bytes);
         self
+    }
+
+    /// Enters work on the results, in words, that takes at least so many bytes of the main memory: of what
+    /// [`Outcome::work_bytes`](crate::Outcome::work_bytes) will be. A run that would leave fewer is refused.
+    #[must_use]
+    pub fn with_work_bytes(mut self, what: String, bytes: u64) -> Job {
+        self.work = Some(Work { what, bytes });
+        self
+    }
+
+    /// Enters what checking the results takes at least, as other work, for when they are checked ([`Job::with_check`]).
+    #[must_use]
+    pub fn with_check_bytes(mut self, what: String, bytes: u64) -> Job {
+        self.check = Some(Work { what, bytes });
+        self
+    }
+
+    /// Says that the results will be checked.
+    #[must_use]
+    pub fn with_check(mut self) -> Job {
+        self.work = self.check.take().into_iter().chain(self.work).max_by_key(|work| work.bytes);
+        self
+    }
+
+    /// The work on the results that takes most.
+    pub(crate) fn work(&self) -> Option<&Work> {
+        self.work.as_ref()
+    }
+
+    /// What it takes.
+    pub(crate) fn work_bytes(&self) -> u64 {
+        self.work.as_ref().map_or(0, |work| work.bytes)
     }
 
     /// Enters bytes that observing the operating system takes, beside the others.

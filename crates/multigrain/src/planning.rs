@@ -144,11 +144,12 @@ impl Asked {
             if let Some(plan) = planned {
                 let keeps = Keeps::of(&self.machine, &plan, job, self.options.disk_buffer_bytes, self.part)?;
                 // Of a run of which nothing is left but names, nothing is kept.
-                if keeps.bytes() <= capacity_bytes || plan.calls.is_empty() {
+                let runs = keeps.bytes() <= capacity_bytes || plan.calls.is_empty();
+                if runs && keeps.afterwards() <= capacity_bytes {
                     return Ok(plan);
                 }
                 let found = Aside::of(&plan, &keeps, options.listed_max, capacity_bytes);
-                let is_best = |found: &Aside| aside.as_ref().is_none_or(|best| found.seconds < best.seconds);
+                let is_best = |found: &Aside| !runs && aside.as_ref().is_none_or(|best| found.seconds < best.seconds);
                 if let Some(found) = found.filter(is_best) {
                     *aside = Some(found);
                 }
@@ -163,6 +164,10 @@ impl Asked {
                     let by_calls = listed.saturating_mul(fitting) / own_calls.max(1);
                     (options.listed_max, shorter) = (by_calls.min(listed / 2).max(LISTED_MIN), shorter + 1);
                     continue;
+                }
+                if runs {
+                    // Smaller blocks leave no more.
+                    return Err(keeps.leaves_too_little(job, &name, capacity_bytes, plan.driver));
                 }
                 // So much is set aside, and no more may be used.
                 of_plan = of_plan.max(keeps.set_aside(capacity_bytes));
@@ -251,9 +256,8 @@ pub(crate) fn leaves(bytes: u64) -> u64 {
     bytes.saturating_mul(parts).div_ceil(parts - PLAN_SHARE - BUFFERS_SHARE)
 }
 
-/// Refuses work before or after a run that takes more of a main memory than there can be, which is what a process takes for itself, too;
-/// so many bytes of memory are enough.
-pub(crate) fn check_work(app: &str, what: &str, bytes: u64, enough: u64, main: &Memory) -> Result<(), Error> {
+/// Refuses work before a run that takes more of a main memory than there can be, which is what a process takes for itself, too.
+pub(crate) fn check_reading(app: &str, what: &str, bytes: u64, main: &Memory) -> Result<(), Error> {
     if bytes <= main.capacity_bytes.saturating_add(OWN_BYTES) {
         return Ok(());
     }
@@ -265,7 +269,7 @@ pub(crate) fn check_work(app: &str, what: &str, bytes: u64, enough: u64, main: &
             readable_bytes(main.capacity_bytes)
         ),
         memory: main.name.clone(),
-        enough: Enough::from_need(enough),
+        enough: Enough::from_need(bytes.saturating_sub(OWN_BYTES)),
         instead: "",
     })
 }
@@ -327,6 +331,8 @@ pub(crate) struct Keeps {
     own: u64,
     /// What they leave of these.
     own_left: u64,
+    /// What work on the results takes.
+    work: u64,
 }
 
 impl Keeps {
@@ -343,6 +349,7 @@ impl Keeps {
             buffers: if files { buffers } else { 0 },
             own: own.saturating_sub(OWN_BYTES),
             own_left: OWN_BYTES.saturating_sub(own),
+            work: job.work_bytes(),
         })
     }
 
@@ -352,6 +359,17 @@ impl Keeps {
         [self.arrays, staging, partials, scratch, self.buffers, self.own].into_iter().fold(0, u64::saturating_add)
     }
 
+    /// Of work on the results, what does not lie in what a process takes for itself.
+    fn work_beside(&self) -> u64 {
+        self.work.saturating_sub(self.own_left)
+    }
+
+    /// What is needed after a run, when there is work on its results.
+    fn afterwards(&self) -> u64 {
+        let all = [self.arrays, self.buffers, self.own, self.work_beside()];
+        all.into_iter().fold(0, u64::saturating_add)
+    }
+
     /// What is set aside for the plan: with less room for blocks there are more calls.
     fn set_aside(&self, capacity_bytes: u64) -> u64 {
         self.own + self.own.min(capacity_bytes.saturating_sub(self.own)) / 4
@@ -359,7 +377,7 @@ impl Keeps {
 
     /// All that a runtime has to find beside what others hold.
     pub(crate) fn need(&self) -> Need {
-        Need { bytes: self.bytes(), own_left_bytes: self.own_left }
+        Need { bytes: self.bytes().max(self.afterwards()), own_left_bytes: self.own_left }
     }
 
     /// Memories and buffers, without what a process takes for itself or a plan holds.
@@ -374,14 +392,31 @@ impl Keeps {
 
     fn does_not_fit(&self, job: &Job, memory: &str, capacity_bytes: u64, driver: Driver) -> Error {
         let MemoryBytes { staging, partials, scratch, .. } = self.memories;
-        let parts = [
-            (self.arrays, "its arrays"),
-            (staging, "blocks"),
-            (partials, "partial results"),
-            (scratch, "scratch memory"),
-            (self.buffers, "transfer buffers"),
-            (self.own, "its plan, workers, local stores and tables"),
-        ];
+        let parts = [(staging, "blocks"), (partials, "partial results"), (scratch, "scratch memory")];
+        self.parts_do_not_fit(&parts, self.bytes(), job, memory, capacity_bytes, driver)
+    }
+
+    /// That a run would fit, and work on its results would not.
+    fn leaves_too_little(&self, job: &Job, memory: &str, capacity_bytes: u64, driver: Driver) -> Error {
+        // Some of it may lie in what a process takes for itself.
+        let what = job.work().map_or("work on the results", |work| &work.what);
+        let what = format!("{what} after the run ({} in all) takes", readable_bytes(self.work));
+        let parts = [(self.work_beside(), &what[..])];
+        self.parts_do_not_fit(&parts, self.afterwards(), job, memory, capacity_bytes, driver)
+    }
+
+    /// With some parts beside those that are always there.
+    fn parts_do_not_fit(
+        &self,
+        parts: &[(u64, &str)],
+        bytes: u64,
+        job: &Job,
+        memory: &str,
+        capacity_bytes: u64,
+        driver: Driver,
+    ) -> Error {
+        let always = [(self.buffers, "transfer buffers"), (self.own, "its plan, workers, local stores and tables")];
+        let parts: Vec<_> = [(self.arrays, "its arrays")].iter().chain(parts).chain(&always).copied().collect();
         let text = |(bytes, what): &(u64, &str)| match *what {
             "its arrays" => format!("its arrays take {}", readable_bytes(*bytes)),
             what => format!("{what} {}", readable_bytes(*bytes)),
@@ -395,7 +430,7 @@ impl Keeps {
                 readable_bytes(capacity_bytes)
             ),
             memory: memory.to_owned(),
-            enough: Enough::from_need(self.bytes()),
+            enough: Enough::from_need(bytes),
             instead: if driver.files { "" } else { choose::OR_A_DISK },
         }
     }

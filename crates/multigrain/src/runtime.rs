@@ -12,7 +12,7 @@ use crate::means::Means;
 use crate::names::{is_beside, names_beside};
 use crate::options::{Options, Settings};
 use crate::outcome::Outcome;
-use crate::planning::{Keeps, Kept, OWN_BYTES, Planned, Ready, check_kept, check_work, leaves, plan_bytes};
+use crate::planning::{Keeps, Kept, Planned, Ready, check_kept, check_reading, plan_bytes};
 use crate::resume::{GoingOn, Unfinished};
 use crate::run::{Run, ended};
 use crate::together;
@@ -93,22 +93,13 @@ impl Runtime {
         check_kept(app, "its calls", bytes, 0, &choose::memory(&self.means.options)?.0)
     }
 
-    /// Refuses a run after which there is work on results, with what [`Outcome::work_bytes`] leaves, that takes more bytes of the
-    /// main memory than there can be.
-    ///
-    /// # Errors
-    /// [`Error::DoesNotFit`] says how much is enough; [`Error::Machine`] when the machine is refused.
-    pub fn check_work_bytes(&self, app: &str, what: &str, bytes: u64) -> Result<(), Error> {
-        check_work(app, what, bytes, leaves(bytes), &choose::memory(&self.means.options)?.0)
-    }
-
     /// Refuses a run before which there is work, such as reading a picture, that takes more bytes than the main memory has while nothing
     /// else is in it.
     ///
     /// # Errors
-    /// As [`Runtime::check_work_bytes`].
+    /// [`Error::DoesNotFit`] says how much is enough; [`Error::Machine`] when the machine is refused.
     pub fn check_reading_bytes(&self, app: &str, what: &str, bytes: u64) -> Result<(), Error> {
-        check_work(app, what, bytes, bytes.saturating_sub(OWN_BYTES), &choose::memory(&self.means.options)?.0)
+        check_reading(app, what, bytes, &choose::memory(&self.means.options)?.0)
     }
 
     /// Chooses the machine for a job, plans it and proves that it fits. Starts nothing.
