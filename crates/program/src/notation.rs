@@ -187,7 +187,7 @@ impl Notation {
         (0..params.len()).any(|param| params[param].access == Access::Write && self.is_folded(params, param))
     }
 
-    /// Axes along which calls work on one block of a written parameter in order.
+    /// Axes along which calls work on one block of a written parameter in order: at most one in a task.
     pub fn folded(&self, params: &[Param]) -> SmallVec<[usize; 2]> {
         let param = (0..params.len()).find(|&param| self.is_folded(params, param));
         param.map(|param| self.missing(param).collect()).unwrap_or_default()
@@ -244,6 +244,14 @@ impl Notation {
         let axes_of = |p: usize| self.missing(p).collect::<SmallVec<[usize; 2]>>();
         if (0..params.len()).any(|p| self.is_folded(params, p) && axes_of(p) != folded) {
             return Some("written parameters that are folded are folded along the same axes".to_owned());
+        }
+        if folded.len() > 1 {
+            let name = self.params[(0..params.len()).find(|&p| self.is_folded(params, p))?].0;
+            let axes = folded.iter().map(|&axis| self.axes[axis].name).collect::<Vec<_>>().join(", ");
+            return Some(format!(
+                "{name} is folded along several axes ({axes}), and the order of blocks along them changes its bits; cut one of \
+                 them, and leave the other dimensions whole (:)"
+            ));
         }
         if params.iter().all(|param| param.access != Access::Reduce) {
             return None;

@@ -212,6 +212,15 @@ fn axes_are_folded_alike_or_reduced() {
     let other =
         said::<Written>(|| Notation::axes(["i", "j"]).param("a", ["i", "j"]).param("b", ["i"]).param("c", ["j"]));
     assert!(other.as_ref().is_some_and(|said| said.contains("folded along the same axes")), "{other:?}");
+    // Blocks of some budget end one fold elsewhere than those of another.
+    let several = said::<(Read<f32, 3>, Write<f32, 1>)>(|| {
+        Notation::axes(["i", "j", "k"]).param("a", ["i", "k", "j"]).param("b", ["i"])
+    });
+    assert!(several.as_ref().is_some_and(|said| said.contains("b is folded along several axes (j, k)")), "{several:?}");
+    let one = said::<(Read<f32, 3>, Write<f32, 1>)>(|| {
+        Notation::axes(["i", "j"]).param("a", ["i", ":", "j"]).param("b", ["i"])
+    });
+    assert_eq!(one, None);
     type Reduced = (Read<f32, 2>, Reduce<f32, 1>, Write<f32, 2>);
     let plain = said::<Reduced>(|| {
         Notation::axes(["i", "j"]).param("a", ["i", "j"]).param("sum", ["i"]).param("b", ["i", "j"])
