@@ -107,6 +107,6 @@ pub fn hash_calls(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Cal
         (task.name(), task.version()).hash(into);
     }
     for call in calls {
-        (call.task, &call.args, call.scalars.bits()).hash(into);
+        (call.task, &call.args, &call.scalars).hash(into);
     }
 }

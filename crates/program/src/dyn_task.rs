@@ -83,7 +83,7 @@ impl fmt::Debug for SubCall {
             Callee::Itself => "itself",
             Callee::Task(task) => task.name(),
         };
-        write!(f, "{name} {:?} {:?}", self.args.as_slice(), self.scalars.bits())
+        write!(f, "{name} {:?} {:?}", self.args.as_slice(), self.scalars)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Scalar arguments of a call, passed by value.
 
 use smallvec::SmallVec;
+use std::fmt;
 
 /// Scalar arguments in declared order, kept as bits so that calls compare and hash exactly; and, for blocks with a halo,
 /// how much of it is there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Scalars {
     bits: SmallVec<[u64; 2]>,
     /// For each window of the task's notation, elements of the block before the first that belongs to the axis.
@@ -61,11 +62,6 @@ impl Scalars {
         self.bits[i]
     }
 
-    /// The bits of all scalars.
-    pub fn bits(&self) -> &[u64] {
-        &self.bits
-    }
-
     /// The same for a block of which so many elements lie before the first of its axis, for each window of the
     /// [notation](crate::Notation), in the order of parameters and dimensions. Without, blocks begin where their axes do.
     #[must_use]
@@ -78,5 +74,14 @@ impl Scalars {
     /// Elements of the block of a window that lie before the first of its axis.
     pub fn before(&self, window: usize) -> u64 {
         self.before.get(window).copied().unwrap_or(0)
+    }
+}
+
+impl fmt::Debug for Scalars {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.before.is_empty() {
+            true => write!(f, "{:?}", self.bits.as_slice()),
+            false => write!(f, "{:?} behind {:?}", self.bits.as_slice(), self.before.as_slice()),
+        }
     }
 }

@@ -172,5 +172,5 @@ pub(super) fn block(plan: &Plan, arg: &Arg) -> Result<(), Problem> {
 }
 
 fn describe(task: u32, shape: &CallShape) -> String {
-    format!("task {task} on {:?} with scalars {:?}", shape.shapes.as_slice(), shape.scalars.bits())
+    format!("task {task} on {:?} with scalars {:?}", shape.shapes.as_slice(), shape.scalars)
 }

@@ -94,7 +94,7 @@ fn of_source<'c>(
         at += 1;
         let callee = sub.callee(&source.task);
         let unlike = || {
-            let expected = format!("{}{:?} {:?}", callee.name(), sub.args, sub.scalars.bits());
+            let expected = format!("{}{:?} {:?}", callee.name(), sub.args, sub.scalars);
             differs("a call of the split", expected, text(plan, call))
         };
         if task.map(|task| task.name()) != Some(callee.name())
@@ -202,5 +202,5 @@ fn differs(what: &'static str, expected: impl Into<String>, found: String) -> Pr
 
 fn text(plan: &Plan, call: &Call) -> String {
     let name = plan.tasks.get(call.task as usize).map_or("", |task| task.name());
-    format!("{name}{:?} {:?}", call.args.as_slice(), call.scalars.bits())
+    format!("{name}{:?} {:?}", call.args.as_slice(), call.scalars)
 }
