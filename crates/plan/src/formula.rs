@@ -9,6 +9,13 @@ use crate::rules::Movable;
 use crate::scope::Scope;
 use multigrain_program::{Tunable, Tunables};
 use smallvec::SmallVec;
+use std::cmp::Ordering;
+
+/// So many ways are looked at before all but the promising ones are forgotten.
+const AT_ONCE: usize = 2048;
+
+/// So many are promising.
+const PROMISING: usize = 2 * FINALISTS;
 
 /// How many candidates are refined, how often each of their lengths is changed, and what a round must gain.
 const REFINED: usize = 24;
@@ -135,8 +142,7 @@ pub(crate) fn by_formula(
     if facts.stages() && smallest.footprint.saturating_add(smallest.reserved) > facts.total_bytes {
         return Err(Unfit::Smallest(Box::new(smallest)));
     }
-    let combinations: Vec<Vec<u64>> = combinations(lists).collect();
-    let looked = in_parallel(usize::MAX, &combinations, |lengths| {
+    let look = |lengths: &Vec<u64>| {
         let (footprint, reserved) = nest.least(lengths);
         if facts.stages() && footprint.saturating_add(reserved) > facts.total_bytes {
             return Vec::new();
@@ -148,25 +154,34 @@ pub(crate) fn by_formula(
         found.sort_by(|a, b| b.movable.cmp(&a.movable).then(a.price.total_cmp(&b.price)));
         found.truncate(2);
         found
-    });
-    let mut looked: Vec<Looked> = looked.into_iter().flatten().collect();
+    };
+    let (mut looked, mut rest): (Vec<Looked>, _) = (Vec::new(), combinations(lists));
+    loop {
+        let these: Vec<Vec<u64>> = rest.by_ref().take(AT_ONCE).collect();
+        if these.is_empty() {
+            break;
+        }
+        looked.extend(in_parallel(usize::MAX, &these, look).into_iter().flatten());
+        if looked.len() > AT_ONCE {
+            looked = promising(looked, facts.listed_max);
+        }
+    }
     let number = |name: &str| specs.iter().position(|spec| spec.name == name);
     let known = known.map(|known| known.iter().filter_map(|(name, length)| Some((number(name)?, length))).collect());
     looked.extend(known.map(|loops| Looked::at(nest, loops)).filter(|found| found.is_possible(facts)));
     if looked.is_empty() {
-        let fit = combinations.iter().filter(|lengths| {
+        let fit = combinations(lists).filter(|lengths| {
             let (footprint, reserved) = nest.least(lengths);
             !facts.stages() || footprint.saturating_add(reserved) <= facts.total_bytes
         });
-        let pieces = |lengths: &Vec<u64>| {
-            let counts = specs.iter().zip(lengths).map(|(spec, &length)| spec.extent.div_ceil(length.max(1)));
+        let pieces = |lengths: Vec<u64>| {
+            let counts = specs.iter().zip(&lengths).map(|(spec, &length)| spec.extent.div_ceil(length.max(1)));
             counts.fold(1, u64::saturating_mul)
         };
         if let Some(calls) = fit.map(pieces).min().filter(|&calls| calls > facts.calls_max) {
             return Err(Unfit::TooMany(calls));
         }
     }
-    let by_price = |a: &Looked, b: &Looked| a.price.total_cmp(&b.price).then(a.calls.cmp(&b.calls));
     looked.sort_by(by_price);
     let listed = facts.listed_max;
     // Where nothing that obeys rules that are enforced can be planned, the plan with the fewest calls is made all the same:
@@ -188,7 +203,7 @@ pub(crate) fn by_formula(
         let short = facts.stages() && looked.first().is_some_and(|best| best.calls <= listed);
         let long = looked.iter().find(|found| found.is_in_parts).cloned();
         looked.retain(|found| !short || found.calls <= listed);
-        looked.truncate(2 * FINALISTS);
+        looked.truncate(PROMISING);
         if !is_mapped && facts.stages() {
             let promising = &looked[..looked.len().min(REFINED)];
             let mut refined =
@@ -212,6 +227,32 @@ pub(crate) fn by_formula(
     // Blocks of the smallest tile fit beside each other, but not as their addresses must lie, or not with what a reduction
     // keeps.
     Err(Unfit::Smallest(Box::new(candidate(&leanest))))
+}
+
+fn by_price(a: &Looked, b: &Looked) -> Ordering {
+    a.price.total_cmp(&b.price).then(a.calls.cmp(&b.calls))
+}
+
+/// What may be chosen of all that was looked at, in the order of prices: of those that move alike the cheapest, the cheapest
+/// whose lists are no longer than `listed`, and the cheapest that is in parts; of those that break rules the shortest.
+fn promising(mut looked: Vec<Looked>, listed: u64) -> Vec<Looked> {
+    looked.sort_by(by_price);
+    let mut shortest: Vec<Looked> = looked.extract_if(.., |found| found.movable == Movable::No).collect();
+    shortest.sort_by_key(|found| found.calls);
+    shortest.truncate(PROMISING);
+    for movable in [Movable::Aligned, Movable::Skewed] {
+        let (mut all, mut short, mut long) = (0, 0, 0);
+        looked.retain(|found| {
+            if found.movable != movable {
+                return true;
+            }
+            let (is_short, is_long) = (found.calls <= listed, found.is_in_parts);
+            (all, short, long) = (all + 1, short + usize::from(is_short), long + usize::from(is_long));
+            all <= PROMISING || (is_short && short <= PROMISING) || (is_long && long == 1)
+        });
+    }
+    looked.append(&mut shortest);
+    looked
 }
 
 /// Of those whose prices are about the best, the ones that move least come behind the best, to be planned whatever else is.
