@@ -10,14 +10,6 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The directory that holds `path`.
-pub(crate) fn directory_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
 /// The name of an output while it is written.
 pub fn part_path(final_path: &Path) -> PathBuf {
     with_suffix(final_path, ".part")

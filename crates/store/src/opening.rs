@@ -19,7 +19,7 @@ use crate::disk::Disk;
 use crate::error::{Errno, StoreError};
 use crate::faults::OperationKind;
 use crate::file::{Alignment, ArrayFile, OpenFile};
-use crate::naming::{directory_of, part_path};
+use crate::naming::part_path;
 use crate::npy::{self, HeaderError};
 use multigrain_program::ElementType;
 
@@ -121,8 +121,9 @@ impl Disk {
         }
     }
 
-    /// Gives a complete output its final name: cuts it to its length, flushes it, renames it, flushes the directory.
-    /// All its transfers must be done. Afterwards it can no longer be written.
+    /// Gives a complete output its final name: cuts it to its length, gives it the permissions of the file whose place it
+    /// takes, flushes it, renames it, flushes the directory. All its transfers must be done. Afterwards it can no longer be
+    /// written.
     ///
     /// # Errors
     /// [`StoreError::File`]; the final name then shows the old file or the whole new one. [`StoreError::ReadOnly`] for
@@ -137,7 +138,10 @@ impl Disk {
         }
         let context = self.context();
         let exact = open.data_offset_bytes + open.data_bytes;
-        context.attempt(OperationKind::Truncate, &open.path, || rustix::fs::ftruncate(&open.fd, exact))?;
+        context.attempt(OperationKind::Truncate, &open.path, || {
+            rustix::fs::ftruncate(&open.fd, exact)?;
+            multigrain_whole::keep_access(&open.fd, final_path)
+        })?;
         context.attempt(OperationKind::Sync, &open.path, || rustix::fs::fsync(&open.fd))?;
         context.attempt(OperationKind::Rename, final_path, || std::fs::rename(&open.path, final_path))?;
         open.settled.store(true, Ordering::Release);
@@ -159,7 +163,7 @@ impl Disk {
     /// [`StoreError::File`].
     pub fn sync_directory(&self, path: &Path) -> Result<(), StoreError> {
         self.context().attempt(OperationKind::SyncDirectory, path, || {
-            std::fs::File::open(directory_of(path)).and_then(|directory| directory.sync_all())
+            multigrain_whole::directory_to_flush(path)?.map_or(Ok(()), |directory| directory.sync_all())
         })
     }
 

@@ -419,3 +419,21 @@ fn what_has_the_name_of_a_part_is_not_written_to() {
         }
     }
 }
+
+#[test]
+fn what_takes_the_place_of_a_private_file_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new();
+    prepare(&scratch);
+    let disk = disk(BackendChoice::Auto);
+    let mode = |name: &str| std::fs::metadata(scratch.path(name)).unwrap().permissions().mode() & 0o7777;
+    for private in [0o600, 0o640, 0o755] {
+        std::fs::write(scratch.path("out.npy"), "old").unwrap();
+        std::fs::set_permissions(scratch.path("out.npy"), std::fs::Permissions::from_mode(private)).unwrap();
+        let output = disk.create_npy(scratch.path("out.npy"), ElementType::F32, &SHAPE, false).unwrap();
+        assert_eq!(mode("out.npy.part") & !private, 0, "while it is written");
+        disk.discard(&output);
+        run(&disk, &scratch).unwrap();
+        assert_eq!(mode("out.npy"), private);
+    }
+}

@@ -26,11 +26,11 @@ pub use target::{TargetError, check_keeps, check_target, followed, is_same_file,
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
@@ -88,10 +88,8 @@ impl WholeFile {
             Ok(file) if entry_of(&file).exists() => (Ok(file), false),
             _ => {
                 remove_left(&part);
-                // Nobody reads it meanwhile who could not read what it replaces.
-                let mode = std::fs::metadata(path).map_or(0o666, |there| there.mode() & 0o700);
                 // What has this name all the same is somebody else's, and a link could lead anywhere.
-                (File::options().write(true).create_new(true).mode(mode).open(&part), true)
+                (File::options().write(true).create_new(true).mode(first_mode(path)).open(&part), true)
             }
         };
         match file {
@@ -118,7 +116,7 @@ impl WholeFile {
     /// # Errors
     /// What the system says; then what has the name keeps it, or is the whole new file.
     pub fn publish(self) -> io::Result<()> {
-        self.keep_access()?;
+        keep_access(&self.file, &self.path)?;
         self.file.sync_all()?;
         // Held to the end, so that no part gets a name after all have been discarded.
         let parts = parts();
@@ -129,36 +127,51 @@ impl WholeFile {
             remove_left(&self.part);
             linkat(CWD, entry_of(&self.file), CWD, &self.part, AtFlags::SYMLINK_FOLLOW)?;
         }
-        // Opened before, so that an error afterwards is one of the disk. A directory that may be written but not read cannot
-        // be flushed by those who write into it.
-        let directory = match File::open(directory_of(&self.path)) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
-            opened => Some(opened?),
-        };
+        // Opened before, so that an error afterwards is one of the disk.
+        let directory = directory_to_flush(&self.path)?;
         std::fs::rename(&self.part, &self.path)?;
         directory.map_or(Ok(()), |directory| directory.sync_all())
     }
 }
 
-impl WholeFile {
-    /// Who could read or write what was there can do so with what comes in its place, and nobody else: a file that its
-    /// owner has closed to others stays closed.
-    fn keep_access(&self) -> io::Result<()> {
-        let Ok(there) = std::fs::metadata(&self.path) else { return Ok(()) };
-        let own = self.file.metadata()?;
-        let mut mode = there.mode() & 0o7777;
-        let give = |uid, gid| fchown(&self.file, uid, Some(gid));
-        // Only some may give files away; for the others the file becomes their own, as every new one. One of another group
-        // is closed to the group.
-        if (there.uid(), there.gid()) != (own.uid(), own.gid())
-            && give(Some(there.uid()), there.gid()).is_err()
-            && there.gid() != own.gid()
-            && give(None, there.gid()).is_err()
-        {
-            mode &= !0o070;
-        }
-        self.file.set_permissions(Permissions::from_mode(mode))
+/// The directory of `path`, to make durable what happens to names in it. One that may be written but not read cannot be flushed
+/// by those who write into it.
+///
+/// # Errors
+/// What the system says.
+pub fn directory_to_flush(path: &Path) -> io::Result<Option<File>> {
+    match File::open(directory_of(path)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
+        opened => opened.map(Some),
     }
+}
+
+/// The permissions with which a file is made that is to take the place of `path`, until [`keep_access`] gives it those that it
+/// keeps: nobody reads it meanwhile who could not read what it replaces.
+pub fn first_mode(path: &Path) -> u32 {
+    std::fs::metadata(path).map_or(0o666, |there| there.mode() & 0o700)
+}
+
+/// Before `file` takes the place of `path`: who could read or write what is there can do so with what comes in its place, and
+/// nobody else. A file that its owner has closed to others stays closed.
+///
+/// # Errors
+/// What the system says.
+pub fn keep_access(file: impl AsFd, path: &Path) -> io::Result<()> {
+    let Ok(there) = std::fs::metadata(path) else { return Ok(()) };
+    let own = rustix::fs::fstat(&file)?;
+    let mut mode = there.mode() & 0o7777;
+    let give = |uid, gid| fchown(&file, uid, Some(gid));
+    // Only some may give files away; for the others the file becomes their own, as every new one. One of another group
+    // is closed to the group.
+    if (there.uid(), there.gid()) != (own.st_uid, own.st_gid)
+        && give(Some(there.uid()), there.gid()).is_err()
+        && there.gid() != own.st_gid
+        && give(None, there.gid()).is_err()
+    {
+        mode &= !0o070;
+    }
+    Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?)
 }
 
 impl Write for WholeFile {

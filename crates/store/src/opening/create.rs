@@ -141,7 +141,8 @@ impl Disk {
         let part = part_path(final_path);
         let offset = header.len() as u64;
         let exact = offset + data_bytes;
-        let (fd, alignment, resumed) = self.open_locked(&part, header, resume.then_some(exact))?;
+        let first_mode = multigrain_whole::first_mode(final_path);
+        let (fd, alignment, resumed) = self.open_locked(&part, first_mode, header, resume.then_some(exact))?;
         match self.fill(&fd, alignment, &part, header, exact, resumed) {
             Ok(()) => {
                 let final_path = Some(final_path.to_owned());
@@ -163,12 +164,13 @@ impl Disk {
     fn open_locked(
         &self,
         part: &Path,
+        first_mode: u32,
         header: &[u8],
         resumable: Option<u64>,
     ) -> Result<(OwnedFd, Alignment, bool), StoreError> {
         for _ in 0..RACES_MAX {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-            let mode = Mode::from_raw_mode(0o666);
+            let mode = Mode::from_raw_mode(first_mode);
             let (fd, alignment) = open_direct(self.context(), OperationKind::Create, part, flags, mode)?;
             match lock_patiently(&fd) {
                 Ok(()) => {}
