@@ -290,7 +290,7 @@ impl<'a> Probes<'a> {
             }
             let taps = self.job.filter.values.len();
             let allowed = 0.5 * DEVIATIONS * UNIT_ROUNDOFF * squares.sqrt() + (taps * row.len()) as f64 * UNDERFLOW;
-            found.compare((y, group), row.len() as u64, probes.into_iter().zip(sums.iter().copied()), allowed);
+            found.compare((y, group), (row.len() as u64, 0), probes.into_iter().zip(sums.iter().copied()), allowed);
         }
     }
 }

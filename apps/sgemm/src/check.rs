@@ -12,6 +12,10 @@
 //! allowed is [`DEVIATIONS`] times that. It grows with k as the partial sums do, not with the sum of absolute values: one
 //! lost product is found for any k for which it is more than what 32 deviations of rounding make of a row of a group.
 //!
+//! **Numbers that are not finite.** An element whose row of A or column of B holds one is not finite either, and nothing else is
+//! known of it. So such columns are left out of the probes, such rows have none, and of what is left out it is looked whether
+//! it is finite: one number of B would else make the probes of all rows say nothing.
+//!
 //! **Where a probe is beyond**, which in a right result means roundings that are not independent (products of equal
 //! numbers) or an estimate that came out small, the elements of that row and group are computed again: they must have the
 //! bits of the definition, and lie within the bound that holds whatever the roundings are.
@@ -75,14 +79,16 @@ fn probe_groups(
     let first = group * GROUP;
     let columns = (n - first).min(count * GROUP);
     // Weight of column j in round r at j * ROUNDS + r.
-    let weights: Vec<f64> =
+    let mut weights: Vec<f64> =
         (first * ROUNDS as u64..(first + columns) * ROUNDS as u64).map(|i| probe(seed, i)).collect();
+    leave_out(outcome, k, (first, columns), &mut weights)?;
     let m_tile = (probe_bytes(outcome) / (16 * lanes as u64)).max(1);
     let most = outcome.band_elements();
     let mut of_b = Vec::new();
     for (row, rows) in blocks(m, m_tile) {
         let mut sums = vec![0.0; rows as usize * lanes];
         let mut squares = vec![0.0; rows as usize * lanes];
+        let mut is_finite = vec![true; rows as usize];
         for (l, depth) in blocks(k, k_tile) {
             // The only tile of k serves all rows.
             if row == 0 || k_tile < k {
@@ -92,7 +98,9 @@ fn probe_groups(
                 let a = outcome.read_f32(0, &Region::new(&[row + i, l], &[band, depth]))?;
                 let at = i as usize * lanes;
                 let rows = sums[at..].chunks_exact_mut(lanes).zip(squares[at..].chunks_exact_mut(lanes));
-                for (a, (sums, squares)) in a.chunks_exact(depth as usize).zip(rows) {
+                let are_finite = is_finite[i as usize..].iter_mut();
+                for ((a, (sums, squares)), is_finite) in a.chunks_exact(depth as usize).zip(rows).zip(are_finite) {
+                    *is_finite &= a.iter().all(|a| a.is_finite());
                     along(a, &of_b, sums, squares);
                 }
             }
@@ -100,8 +108,21 @@ fn probe_groups(
         for (i, band) in blocks(rows, (most / columns).max(1)) {
             let c = outcome.read_f32(2, &Region::new(&[row + i, first], &[band, columns]))?;
             for (c, i) in c.chunks_exact(columns as usize).zip(i as usize..) {
-                let (sums, squares) = (&sums[i * lanes..][..lanes], &squares[i * lanes..][..lanes]);
-                compare(found, c, &weights, (sums, squares), (row + i as u64, group, k));
+                let expected = is_finite[i].then(|| (&sums[i * lanes..][..lanes], &squares[i * lanes..][..lanes]));
+                compare(found, c, &weights, expected, (row + i as u64, group, k));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes columns of B that hold what is not finite out of the probes: they weigh nothing.
+fn leave_out(outcome: &Outcome, k: u64, (first, columns): (u64, u64), weights: &mut [f64]) -> Result<(), Error> {
+    for (at, band) in blocks(k, (outcome.band_elements() / columns).max(1)) {
+        let b = outcome.read_f32(1, &Region::new(&[at, first], &[band, columns]))?;
+        for b in b.chunks_exact(columns as usize) {
+            for (_, weights) in b.iter().zip(weights.chunks_exact_mut(ROUNDS)).filter(|(b, _)| !b.is_finite()) {
+                weights.fill(0.0);
             }
         }
     }
@@ -129,11 +150,12 @@ fn probes_of_b(
     Ok(of_b)
 }
 
-/// The sums of some numbers, weighted by each round's weights.
+/// The sums of some numbers, weighted by each round's weights; what weighs nothing may be any number.
 fn weighted(values: &[f32], weights: &[f64]) -> [f64; ROUNDS] {
     let mut sums = [0.0; ROUNDS];
     for (&value, weights) in values.iter().zip(weights.as_chunks::<ROUNDS>().0) {
-        sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += f64::from(value) * weight);
+        let value = if weights[0] == 0.0 { 0.0 } else { f64::from(value) };
+        sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += value * weight);
     }
     sums
 }
@@ -159,17 +181,29 @@ fn along(a: &[f32], of_b: &[f64], sums: &mut [f64], squares: &mut [f64]) {
     }
 }
 
-/// Compares the probes of a row of C.
-fn compare(found: &mut Probed, c: &[f32], weights: &[f64], (sums, squares): (&[f64], &[f64]), (row, group, k): Sizes) {
+/// Compares the probes of a row of C; none are expected where its row of A is not finite.
+fn compare(found: &mut Probed, c: &[f32], weights: &[f64], expected: Option<(&[f64], &[f64])>, (row, group, k): Sizes) {
     let groups = c.chunks(GROUP as usize).zip(weights.chunks(GROUP as usize * ROUNDS));
-    let expected = sums.as_chunks::<ROUNDS>().0.iter().zip(squares.as_chunks::<ROUNDS>().0);
-    for (((c, weights), (sums, squares)), group) in groups.zip(expected).zip(group..) {
-        let mean = squares.iter().sum::<f64>() / ROUNDS as f64;
+    for (at, (c, weights)) in groups.enumerate() {
+        let is_out = |weights: &[f64]| expected.is_none() || weights[0] == 0.0;
+        let out = || c.iter().zip(weights.chunks_exact(ROUNDS)).filter(|(_, weights)| is_out(weights));
+        let (left_out, all) = (out().count() as u64, c.len() as u64);
+        let place = (row, group + at as u64);
+        if out().any(|(c, _)| c.is_finite()) {
+            found.compare(place, (all, 0), [(0.0, f64::NAN)].into_iter(), 0.0);
+            continue;
+        }
+        let Some((sums, squares)) = expected.filter(|_| left_out < all) else {
+            found.compare(place, (0, all), [].into_iter(), 0.0);
+            continue;
+        };
+        let of_group = at * ROUNDS..(at + 1) * ROUNDS;
+        let mean = squares[of_group.clone()].iter().sum::<f64>() / ROUNDS as f64;
         // Below the normal numbers every rounding errs by a fixed amount.
-        let underflow = (k * c.len() as u64) as f64 * UNDERFLOW;
+        let underflow = (k * all) as f64 * UNDERFLOW;
         let allowed = DEVIATIONS * UNIT_ROUNDOFF * mean.sqrt() + underflow;
-        let probes = weighted(c, weights).into_iter().zip(*sums);
-        found.compare((row, group), c.len() as u64, probes, allowed);
+        let probes = weighted(c, weights).into_iter().zip(sums[of_group].iter().copied());
+        found.compare(place, (all - left_out, left_out), probes, allowed);
     }
 }
 

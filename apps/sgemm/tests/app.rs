@@ -237,6 +237,43 @@ fn a_right_product_passes_whatever_is_multiplied() {
     }
 }
 
+/// One such number makes a row or a column of the result none, and hides nothing of the others: more rows are wrong here than
+/// could be computed again.
+#[test]
+fn the_check_finds_what_is_wrong_beside_numbers_that_are_not_finite() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = testing::runtime_with_disk(1, 64, directory.path()).unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (m, n, k) = (300usize, 1024usize, 8192usize);
+    let mut a = testing::numbers(5, (m * k) as u64);
+    let mut b = testing::numbers(6, (k * n) as u64);
+    (a[3 * k + 5], b[n + 7]) = (f32::INFINITY, f32::NAN);
+    testing::write_npy(&path("A.npy"), &[m as u64, k as u64], &a).unwrap();
+    testing::write_npy(&path("B.npy"), &[k as u64, n as u64], &b).unwrap();
+    let args = Args { a: Some(path("A.npy")), b: Some(path("B.npy")), output: Some(path("C.npy")), ..Args::default() };
+    let app = args.prepare(&runtime).unwrap();
+    let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+    let checked = (app.check)(&outcome, 1).unwrap();
+    assert!(checked.holds() && checked.uncovered.is_none(), "{checked:?}");
+    assert_eq!(checked.elements, ((m - 1) * (n - 1)) as u64, "{checked:?}");
+    let right = std::fs::read(path("C.npy")).unwrap();
+    let begin = right.len() - 4 * m * n;
+    let alter = |rows: std::ops::Range<usize>, columns: std::ops::Range<usize>| {
+        let mut altered = right.clone();
+        for (i, j) in rows.flat_map(|i| columns.clone().map(move |j| (i, j))) {
+            altered[begin + 4 * (i * n + j)..][..4].copy_from_slice(&12345f32.to_le_bytes());
+        }
+        std::fs::write(path("altered.npy"), altered).unwrap();
+        // In place: the result is looked at where it was written.
+        std::fs::copy(path("altered.npy"), path("C.npy")).unwrap();
+        let checked = (app.check)(&outcome, 1).unwrap();
+        assert!(!checked.holds() && checked.wrong.is_some(), "{checked:?}");
+    };
+    alter(8..m, 8..n);
+    alter(9..10, 7..8);
+    alter(3..4, 100..101);
+}
+
 #[test]
 fn shapes_that_do_not_multiply_are_refused() {
     let directory = tempfile::tempdir().unwrap();

@@ -172,9 +172,15 @@ pub struct Probed {
 }
 
 impl Probed {
-    /// Takes what the probes of one row and group of `elements` columns found and what was expected; `allowed` is what they
-    /// may differ by.
-    pub fn compare(&mut self, at: (u64, u64), elements: u64, probes: impl Iterator<Item = (f64, f64)>, allowed: f64) {
+    /// Takes what the probes of one row and group of columns found and what was expected; `allowed` is what they may differ
+    /// by. So many elements are in the probes, and so many were left out, being as little a number as their inputs.
+    pub fn compare(
+        &mut self,
+        at: (u64, u64),
+        (elements, left_out): (u64, u64),
+        probes: impl Iterator<Item = (f64, f64)>,
+        allowed: f64,
+    ) {
         let mut ratio: f64 = 0.0;
         for (found, expected) in probes {
             // What is no number where a number is expected is as wrong as can be, and the reverse.
@@ -186,9 +192,10 @@ impl Probed {
             ratio = if error.is_nan() || ratio.is_nan() { f64::NAN } else { ratio.max(error) };
         }
         if ratio <= 1.0 {
+            self.comparison.unjudged += left_out;
             return self.comparison.add_error(ratio, elements);
         }
-        self.beyond.push(Beyond { row: at.0, group: at.1, elements, ratio });
+        self.beyond.push(Beyond { row: at.0, group: at.1, elements: elements + left_out, ratio });
         if self.beyond.len() >= 2 * REMEMBERED {
             self.sort();
             for forgotten in self.beyond.drain(REMEMBERED..) {
@@ -230,15 +237,48 @@ impl Probed {
             (rest, done) = (others, done + count as u64);
             wrong = again(these, &mut comparison)?;
         }
-        let mut covered = format!("{covered}; {done} parts of rows by the definition's bits");
-        if wrong.is_none() {
+        let covered = format!("{covered}; {done} parts of rows by the definition's bits");
+        let undecided = if wrong.is_none() { forgotten + rest.len() as u64 } else { 0 };
+        if undecided > 0 {
             rest.iter().filter(|left| !left.ratio.is_nan()).for_each(|left| comparison.add_error(left.ratio, 0));
             rest.iter().for_each(|left| comparison.give_up(left));
-            let undecided = forgotten + rest.len() as u64;
-            if undecided > 0 {
-                covered += &format!("; {undecided} parts of rows were not decided");
-            }
         }
-        Ok(Checked { wrong, ..comparison.checked(1.0, covered) })
+        let mut checked = comparison.checked(1.0, covered);
+        if undecided > 0 && checked.holds() {
+            checked.uncovered = Some(format!(
+                "{undecided} parts of rows were not decided: their probes are NaN or infinite, as numbers of the inputs may make \
+                 them, and they are too many to be computed again; look for such numbers in the inputs, and for some too \
+                 large for float32"
+            ));
+        }
+        Ok(Checked { wrong, ..checked })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_decided_is_not_called_right() {
+        let checked = |rows: u64| {
+            let mut probed = Probed::default();
+            for row in 0..rows {
+                probed.compare((row, 0), (8, 0), [(f64::NAN, f64::NAN)].into_iter(), 1.0);
+            }
+            let again = |these: &[Beyond], comparison: &mut Comparison| {
+                these.iter().for_each(|beyond| comparison.add_error(0.0, beyond.elements));
+                Ok(None)
+            };
+            probed.judge(16, 32, "all", again).unwrap()
+        };
+        let few = checked(32);
+        assert!(few.holds() && few.uncovered.is_none(), "{few:?}");
+        // More than are remembered.
+        for rows in [33, 20_000] {
+            let many = checked(rows);
+            let left = format!("{} parts of rows were not decided", rows - 32);
+            assert!(many.holds() && many.uncovered.as_ref().is_some_and(|what| what.contains(&left)), "{many:?}");
+        }
     }
 }
