@@ -117,8 +117,21 @@ fn results_that_share_an_array_come_from_one_pass_over_it() {
         assert!((sum - exact).abs() < 1e-8 && scaled == sum / 1000.0);
     }
     let mut counts = [0u64; 10];
-    data.iter().for_each(|&x| counts[((f64::from(x) + 1.0) * 5.0) as usize] += 1);
+    // Edges are of the type of what is counted.
+    let edges = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|i| (f64::from(i) * 0.2 - 1.0) as f32);
+    data.iter().for_each(|x| counts[edges.partition_point(|edge| edge <= x) - 1] += 1);
     assert_eq!(u64::from_bytes(&found("b.npy")), counts);
+}
+
+/// NumPy 2's counts of these numbers of single precision, whose edges are of that too: 0.7 begins a bin, and in double precision
+/// it would lie before it.
+#[test]
+fn numbers_at_edges_are_counted_where_numpy_counts_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), "edges.npy", &[6], &[0.7f32, 0.7, 0.1, 0.3, 0.9, 1.0]);
+    let runtime = runtime(1 << 20);
+    let counts = runtime.values(&runtime.npy::<f32, 1>(&path).unwrap().histogram(10, 0.0..1.0)).unwrap();
+    assert_eq!(counts, [0, 1, 0, 1, 0, 0, 0, 2, 0, 2]);
 }
 
 /// next = the mean of what is near, where the array has it.

@@ -4,7 +4,8 @@ use super::expression::{Expression, Rows, hashed};
 use super::output::{Output, Reduced, Sink};
 use multigrain_program::notation::{Index, along, whole};
 use multigrain_program::{
-    Access, AnyParams, AnyView, AnyViewMut, AnyViews, Element, LeafContext, Notation, Operator, RANK_MAX, Sum, Task,
+    Access, AnyParams, AnyView, AnyViewMut, AnyViews, Element, ElementType, LeafContext, Notation, Operator, RANK_MAX,
+    Sum, Task,
 };
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -118,7 +119,7 @@ fn tree<T: Element, O: Operator<T>>(mut lanes: [T; LANES]) -> T {
 }
 
 /// How many elements lie in each of some bins of one width, counted as NumPy's `histogram` does: the last bin holds its
-/// end, what lies outside is not counted.
+/// end, what lies outside is not counted, and edges of bins of single precision are of that.
 pub(super) struct Histogram<T> {
     pub(super) expression: Expression<T>,
     pub(super) rank: usize,
@@ -148,14 +149,17 @@ impl<T: Element + Into<f64>> Output for Histogram<T> {
         let (Range { start, end }, bins) = (self.range.clone(), self.bins);
         let step = (end - start) / bins as f64;
         let scale = bins as f64 / (end - start);
-        let edge = move |i: usize| if i == bins { end } else { i as f64 * step + start };
+        // Edges have the type that elements are compared in.
+        let rounded = |edge: f64| if T::TYPE == ElementType::F32 { f64::from(edge as f32) } else { edge };
+        let edge = move |i: usize| rounded(if i == bins { end } else { i as f64 * step + start });
+        let all = edge(0)..=edge(bins);
         Box::new(move |index, views| {
             let len = views[of[0]].dims()[self.rank - 1] as usize;
             let counts = block.row_mut::<u64>(&[]);
             self.expression.chunks(Rows { views, of, index }, len, |_, values| {
                 for &value in values {
                     let value: f64 = value.into();
-                    if !(start..=end).contains(&value) {
+                    if !all.contains(&value) {
                         continue;
                     }
                     // The product may round to the wrong side of an edge.
@@ -175,7 +179,7 @@ impl<T: Element + Into<f64>> Output for Histogram<T> {
 /// A task that reads some arrays of one shape and makes results of them.
 pub(super) struct Pass {
     /// Element types of the arrays.
-    pub(super) inputs: Vec<multigrain_program::ElementType>,
+    pub(super) inputs: Vec<ElementType>,
     pub(super) rank: usize,
     /// The results, and which arrays each is made from.
     pub(super) outputs: Vec<(Arc<dyn Output>, Vec<usize>)>,
