@@ -12,10 +12,8 @@ use multigrain_plan::{Enough, Plan, PlanError};
 use multigrain_program::Role;
 use std::path::Path;
 
-/// Without a machine file, arrays start in memory when they take at most this share of it.
-const IN_MEMORY_SHARE: f64 = 0.8;
-
-/// The machine for a job.
+/// The machine for a job. Without a machine file, arrays start in memory where they take no more than there is; whether all
+/// that they need beside them fits is known when it is planned, and [`machine_with_disk`] is what else there is.
 pub(crate) fn machine(options: &Options, job: &Job) -> Result<Machine, Error> {
     choose(options, job, false)
 }
@@ -65,7 +63,7 @@ fn choose(options: &Options, job: &Job, on_disk: bool) -> Result<Machine, Error>
         let memory = machine.without_root();
         let capacity = memory.memory(memory.root()).capacity_bytes;
         let beside = job.kept_bytes().saturating_add(job.work_bytes());
-        if job.bytes().saturating_add(beside) as f64 <= IN_MEMORY_SHARE * capacity as f64 {
+        if job.bytes().saturating_add(beside) <= capacity {
             return Ok(memory);
         }
     }

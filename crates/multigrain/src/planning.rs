@@ -7,12 +7,13 @@ use crate::job::{Job, Sink, Source};
 use crate::ledger::Need;
 use crate::limits::{main_memory, root_is_disk};
 use crate::means::{BUFFERS_SHARE, Means};
+use crate::options::MachineChoice;
 use crate::resume::GoingOn;
 use crate::wire::Wire;
 use multigrain_engine::{Memories, MemoryBytes, Part};
 use multigrain_machine::{Driver, Layout, Machine, Memory, readable_bytes};
 use multigrain_plan::{EdgeTraffic, Enough, Mapping, Plan, PlanError, PlanOptions, Planner};
-use multigrain_program::{ArrayDecl, Program, Role};
+use multigrain_program::{Arg, ArrayDecl, Call, Program, Role};
 use multigrain_store::{buffer::give_free_memory_back, npy};
 use std::sync::Arc;
 
@@ -112,7 +113,12 @@ impl Asked {
         for _ in 0..PLANNED_AGAIN_MAX {
             let planned = plan(&mut Planner::new(&machine, self.mapping.clone(), options.clone()));
             let planned = match planned {
-                Err(PlanError::TooManyCalls { .. }) if of_plan > 0 && of_plan < capacity_bytes / PLAN_SHARE => {
+                // With less room for blocks there are no fewer calls.
+                Err(PlanError::TooManyCalls { calls, .. })
+                    if of_plan > 0
+                        && of_plan < capacity_bytes / PLAN_SHARE
+                        && calls <= calls_beside(capacity_bytes / PLAN_SHARE, job.kept_bytes()) =>
+                {
                     of_plan = (2 * of_plan).min(capacity_bytes / PLAN_SHARE);
                     options.calls_max = self.options.calls_max.min(calls_beside(of_plan, job.kept_bytes()));
                     None
@@ -471,8 +477,11 @@ pub(crate) struct Ready {
 
 impl Means {
     /// What is to be planned.
-    pub(crate) fn asked(&self, job: &Job, simulated: bool, mapping: &Mapping) -> Result<Asked, Error> {
-        let machine = choose::machine(&self.options, job)?;
+    pub(crate) fn asked(&self, job: &Job, simulated: bool) -> Result<Asked, Error> {
+        self.asked_on(choose::machine(&self.options, job)?, job, simulated)
+    }
+
+    fn asked_on(&self, machine: Machine, job: &Job, simulated: bool) -> Result<Asked, Error> {
         // What could be run is planned as a run is.
         let is_executable = |memory: &Memory| memory.edge.is_none_or(|edge| edge.driver.executable);
         let simulated = simulated && !machine.memories().iter().all(is_executable);
@@ -480,14 +489,36 @@ impl Means {
             program: job.program.clone(),
             options: self.plan_options(job, &machine, simulated)?,
             machine,
-            mapping: mapping.clone(),
+            mapping: self.options.mapping.clone(),
             part: self.part(),
         })
     }
 
+    /// The plan of what was asked for. Where nobody has chosen the machine, arrays that memory has room for, but not for what they
+    /// need beside them, lie on the disk, as larger ones do.
+    pub(crate) fn plan(&self, asked: Asked, job: &Job, simulated: bool) -> Result<(Asked, Arc<Plan>), Error> {
+        let refused = match asked.plan(job) {
+            Ok(plan) => return Ok((asked, plan)),
+            Err(refused) => refused,
+        };
+        let lacks_room = matches!(
+            refused,
+            Error::DoesNotFit { .. } | Error::Plan(PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. })
+        );
+        let is_chosen = matches!(self.options.machine, MachineChoice::Given(_)) || root_is_disk(&asked.machine);
+        if !lacks_room || is_chosen {
+            return Err(refused);
+        }
+        let Ok(machine) = choose::machine_with_disk(&self.options, job) else { return Err(refused) };
+        choose::check_disk_room(&machine, job)?;
+        let asked = self.asked_on(machine, job, simulated)?;
+        let plan = asked.plan(job)?;
+        Ok((asked, plan))
+    }
+
     /// A run from the inputs. What was kept of the job before is given back first, unless this is the same.
     pub(crate) fn ready(&self, job: &Job, kept: Option<Kept>) -> Result<Ready, Error> {
-        let asked = self.asked(job, false, &self.options.mapping)?;
+        let asked = self.asked(job, false)?;
         choose::check_disk_room(&asked.machine, job)?;
         match kept {
             Some(Kept { asked: before, plan, memories }) if before.is_same(&asked) => {
@@ -495,7 +526,7 @@ impl Means {
             }
             other => {
                 drop(other);
-                let plan = asked.plan(job)?;
+                let (asked, plan) = self.plan(asked, job, false)?;
                 Ok(Ready { asked, plan, memories: None })
             }
         }
@@ -564,7 +595,18 @@ fn edges(machine: &Machine, plan: &Plan, job: &Job) -> Vec<EdgeTraffic> {
     let mut edges = plan.edges();
     let calls = job.program.calls();
     let layout = Layout::of(machine);
-    if let [call] = calls {
+    let arrays = job.arrays();
+    // Of a call on different arrays, of which none is read that holds nothing yet, the task knows more than what is compulsory.
+    let is_plain = |call: &Call| {
+        let params = job.program.tasks()[call.task as usize].params();
+        let is_empty = |arg: &Arg| matches!(arrays[arg.array as usize].role, Role::Output | Role::Temporary);
+        let is_read = call.args.iter().zip(params).any(|(arg, param)| param.access.reads() && is_empty(arg));
+        let is_twice = (1..call.args.len()).any(|at| call.args[..at].iter().any(|a| a.array == call.args[at].array));
+        !is_read && !is_twice
+    };
+    if let [call] = calls
+        && is_plain(call)
+    {
         for edge in &mut edges {
             let branch = layout.branch(edge.edge);
             // What is below a division sees a share of the call that no bound is known of.
@@ -581,16 +623,20 @@ fn edges(machine: &Machine, plan: &Plan, job: &Job) -> Vec<EdgeTraffic> {
     } else if let Some(edge) = edges.first_mut()
         && !edge.driver.views
     {
-        // Several calls: what is compulsory, every input read once and every result written once.
-        edge.lower_bound_bytes = job
-            .arrays()
-            .iter()
-            .map(|a| match a.role {
-                Role::Input | Role::Output => a.bytes(),
-                Role::InOut => a.bytes().saturating_mul(2),
+        // What is compulsory: what is read of every input once, and every result written once.
+        let touched = |(number, array): (usize, &ArrayDecl)| {
+            let bytes = |writes| {
+                let elements = job.program.touched_elements(number as u32, writes);
+                elements.saturating_mul(array.element.size_bytes())
+            };
+            match array.role {
+                Role::Input => bytes(false),
+                Role::Output => bytes(true),
+                Role::InOut => bytes(false).saturating_add(bytes(true)),
                 Role::Temporary => 0,
-            })
-            .fold(0, u64::saturating_add);
+            }
+        };
+        edge.lower_bound_bytes = arrays.iter().enumerate().map(touched).fold(0, u64::saturating_add);
     }
     edges
 }

@@ -32,7 +32,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///
 /// Any thread may begin a run: runs of one runtime are executed one after the other, in the order in which they were begun,
 /// each with all workers and the whole memory. A limit on the memory holds for all of them together with the results and
-/// prepared jobs that are still in use: a run that does not find room beside these is refused.
+/// prepared jobs that are still in use: a run that does not find room beside these is refused. Two runtimes know nothing of each
+/// other, and each has its own limit.
 pub struct Runtime {
     pub(crate) means: Means,
     team: Mutex<Option<Arc<Team>>>,
@@ -116,8 +117,8 @@ impl Runtime {
 
     /// As [`Runtime::plan`], without a word on whether it would run.
     pub(crate) fn plan_simulated(&self, job: &Job) -> Result<Planned, Error> {
-        let asked = self.means.asked(job, true, &self.means.options.mapping)?;
-        let plan = asked.plan(job)?;
+        let asked = self.means.asked(job, true)?;
+        let (asked, plan) = self.means.plan(asked, job, true)?;
         Ok(asked.planned(plan, job))
     }
 

@@ -2,6 +2,7 @@
 
 use crate::argument::{self, Given};
 use crate::array::Declaration;
+use crate::cover::{Touch, unwritten};
 use crate::erased::Erased;
 use crate::{
     Access, AnyArray, AnyBlock, Args, ArgumentError, Array, ArrayDecl, Call, Declared, DynTask, Element, ElementType,
@@ -236,6 +237,24 @@ impl Program {
     /// The declared arrays.
     pub fn arrays(&self) -> &[ArrayDecl] {
         &self.arrays
+    }
+
+    /// How many elements of array number `array` the calls read for certain, or write: all where their blocks cover it, otherwise
+    /// those of the largest block. What they write before some of them reads it need not be read.
+    pub fn touched_elements(&self, array: u32, writes: bool) -> u64 {
+        let shape = self.arrays()[array as usize].shape;
+        let uses =
+            || self.calls().iter().flat_map(|call| call.args.iter().zip(self.tasks()[call.task as usize].params()));
+        let uses = || uses().filter(|(arg, _)| arg.array == array);
+        if !writes && uses().any(|(_, param)| !param.access.reads()) {
+            return 0;
+        }
+        let is_meant = |access: Access| if writes { access.writes() } else { access.reads() };
+        let blocks = || uses().filter(|(_, param)| is_meant(param.access)).map(|(arg, _)| arg.region);
+        match unwritten(shape, blocks().map(|region| Touch { region, reads: false })) {
+            None => shape.elements(),
+            Some(_) => blocks().map(|region| region.elements()).max().unwrap_or(0),
+        }
     }
 
     /// The tasks, as numbered in [`Call::task`].
