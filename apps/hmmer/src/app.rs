@@ -6,7 +6,7 @@ use crate::domain::Finder;
 use crate::filter;
 use crate::generate as inputs;
 use crate::kernel;
-use crate::profile::{Cutoff, Profile, read_profiles};
+use crate::profile::{Cutoff, Profile, ProfileError, read_within};
 use crate::query::{DOMAINS, Query};
 use crate::sequence::text::STANDARD_INPUT;
 use crate::sequence::{Database, Limit};
@@ -109,7 +109,8 @@ impl Args {
                 results.push(stages.index());
             }
         }
-        let job = Job::new(Self::NAME, program).with_afterwards(DOMAINS).with_kept_bytes(database.kept_bytes());
+        let kept_bytes = profiles.iter().map(Profile::kept_bytes).fold(database.kept_bytes(), u64::saturating_add);
+        let job = Job::new(Self::NAME, program).with_afterwards(DOMAINS).with_kept_bytes(kept_bytes);
         let files = [&self.profile, &self.database].into_iter().flatten().filter(|p| p.as_os_str() != STANDARD_INPUT);
         let job = files.fold(job, |job, path| job.with_file_read(path));
         let job = self.outputs().fold(job, |job, path| job.with_file_written(path));
@@ -166,22 +167,42 @@ impl Args {
             directory: target.filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         };
         let request = |e: &dyn std::error::Error| Error::Request(e.to_string());
-        let nodes = self.m as usize;
-        let profiles = match &self.profile {
-            Some(path) => read_profiles(path),
-            None => Profile::parse(inputs::profile(self.seed, nodes).as_bytes(), Path::new("(generated)")),
-        }
-        .map_err(|e| request(&e))?;
+        let profiles = self.profiles(runtime)?;
         let database = match &self.database {
             Some(path) => Database::read(path, limit, runtime.workers()?),
             None => {
                 runtime.check_kept_bytes(Self::NAME, Database::indices_bytes(self.n), 0, 0)?;
                 self.check_room(runtime, &profiles)?;
-                let text = inputs::Sequences::new(self.seed, self.n, nodes);
+                let text = inputs::Sequences::new(self.seed, self.n, self.m as usize).text();
                 Database::from_reader(text, Path::new("(generated)"), limit, self.n as usize)
             }
         };
         Ok((profiles, database.map_err(|e| request(&e))?))
+    }
+
+    /// Reads or makes profiles, as long as there is room for them.
+    fn profiles(&self, runtime: &Runtime) -> Result<Vec<Profile>, Error> {
+        let check = |bytes: u64| runtime.check_kept_bytes(Self::NAME, bytes, 0, 0);
+        let (mut bytes, mut checked) = (0, 0);
+        let mut has_room = |profile: &Profile| {
+            bytes += profile.kept_bytes();
+            // To ask takes longer than to read a small profile.
+            let is_due = bytes > checked + checked / 8;
+            checked = if is_due { bytes } else { checked };
+            !is_due || check(bytes).is_ok()
+        };
+        let nodes = self.m as usize;
+        let profiles = match &self.profile {
+            Some(path) => read_within(path, &mut has_room),
+            None => {
+                check(Profile::bytes_of(nodes))?;
+                Profile::read(inputs::profile_text(self.seed, nodes), Path::new("(generated)"))
+            }
+        };
+        profiles.map_err(|error| match (&error, check(bytes)) {
+            (ProfileError::NoRoom { .. }, Err(refused)) => refused,
+            _ => Error::Request(error.to_string()),
+        })
     }
 
     /// Refuses sequences that take seconds to be made and would not fit then: how long they are is known in no time.

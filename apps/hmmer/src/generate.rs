@@ -116,6 +116,44 @@ fn node(seed: u64, k: usize) -> (u8, f64) {
 
 /// A profile of `nodes` nodes in HMMER's format.
 pub fn profile(seed: u64, nodes: usize) -> String {
+    profile_pieces(seed, nodes).collect()
+}
+
+/// The text of [`profile`], made as it is read.
+pub(crate) fn profile_text(seed: u64, nodes: usize) -> impl BufRead {
+    Pieces { pieces: profile_pieces(seed, nodes).map(String::into_bytes), piece: Vec::new(), at: 0 }
+}
+
+/// Text that is made piece by piece.
+struct Pieces<I> {
+    pieces: I,
+    piece: Vec<u8>,
+    at: usize,
+}
+
+impl<I: Iterator<Item = Vec<u8>>> BufRead for Pieces<I> {
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        if self.at == self.piece.len() {
+            (self.piece, self.at) = (self.pieces.next().unwrap_or_default(), 0);
+        }
+        Ok(&self.piece[self.at..])
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+}
+
+impl<I: Iterator<Item = Vec<u8>>> Read for Pieces<I> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.fill_buf()?.read(buffer)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+/// The head, each node, and the end.
+fn profile_pieces(seed: u64, nodes: usize) -> impl Iterator<Item = String> {
     let line = |values: &[f64]| -> String {
         let text = |p: &f64| if *p > 0.0 { format!("  {:.5}", -p.ln()) } else { "        *".to_owned() };
         values.iter().map(text).collect()
@@ -132,7 +170,7 @@ pub fn profile(seed: u64, nodes: usize) -> String {
     text += "\n            m->m     m->i     m->d     i->m     i->i     d->m     d->d\n";
     let begin = [0.98, 0.008, 0.012, 0.55, 0.45, 1.0, 0.0];
     text += &format!("        {inserts}\n        {}\n", line(&begin));
-    for k in 1..=nodes {
+    let one = move |k: usize| {
         let (best, weight) = node(seed, k);
         let matches: Vec<f64> = SYMBOLS
             .iter()
@@ -142,33 +180,26 @@ pub fn profile(seed: u64, nodes: usize) -> String {
         let leave = if k < nodes { inner } else { [0.99, 0.01, 0.0, 0.55, 0.45, 1.0, 0.0] };
         // hmmsearch wants a consensus.
         let consensus = char::from(best.to_ascii_lowercase());
-        text += &format!(
-            "{k:7} {}      - {consensus} - - -\n        {inserts}\n        {}\n",
-            line(&matches),
-            line(&leave)
-        );
-    }
-    text + "//\n"
+        format!("{k:7} {}      - {consensus} - - -\n        {inserts}\n        {}\n", line(&matches), line(&leave))
+    };
+    std::iter::once(text).chain((1..=nodes).map(one)).chain(std::iter::once("//\n".to_owned()))
 }
 
 /// `count` sequences in FASTA; one in 200 holds a relative of the profile of this seed and `nodes` nodes.
 pub fn sequences(seed: u64, count: u64, nodes: usize) -> String {
     let mut text = String::new();
     // It is made of ASCII, and of nothing that could fail.
-    let _ = Sequences::new(seed, count, nodes).read_to_string(&mut text);
+    let _ = Sequences::new(seed, count, nodes).text().read_to_string(&mut text);
     text
 }
 
-/// The text of [`sequences`], made as it is read.
+/// The sequences of [`sequences`], one text after the other.
 pub(crate) struct Sequences {
     numbers: Numbers,
     nodes: Vec<(u8, f64)>,
     made: u64,
     count: u64,
     residues: Vec<u8>,
-    /// The sequence that is being read, and how far.
-    text: Vec<u8>,
-    at: usize,
 }
 
 impl Sequences {
@@ -179,8 +210,6 @@ impl Sequences {
             made: 0,
             count,
             residues: Vec::new(),
-            text: Vec::new(),
-            at: 0,
         }
     }
 
@@ -217,8 +246,13 @@ impl Sequences {
         nodes.iter().map(one).collect()
     }
 
+    /// Their text.
+    pub(crate) fn text(self) -> impl BufRead {
+        Pieces { pieces: self, piece: Vec::new(), at: 0 }
+    }
+
     /// The next sequence.
-    fn make(&mut self) {
+    fn make(&mut self) -> Vec<u8> {
         let length = self.begin();
         let Sequences { numbers, residues, .. } = self;
         residues.clear();
@@ -229,36 +263,21 @@ impl Sequences {
             let relative = self.relative();
             self.residues.splice(at..at, relative);
         }
-        let Sequences { residues, text, .. } = self;
-        text.clear();
         let what = if related { "with a relative of the profile" } else { "at random" };
-        text.extend_from_slice(format!(">made{} {what}\n", self.made).as_bytes());
-        for line in residues.chunks(60) {
+        let mut text = format!(">made{} {what}\n", self.made).into_bytes();
+        for line in self.residues.chunks(60) {
             text.extend_from_slice(line);
             text.push(b'\n');
         }
-        self.at = 0;
+        text
     }
 }
 
-impl BufRead for Sequences {
-    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
-        if self.at == self.text.len() && self.made < self.count {
-            self.make();
-        }
-        Ok(&self.text[self.at..])
-    }
+impl Iterator for Sequences {
+    type Item = Vec<u8>;
 
-    fn consume(&mut self, bytes: usize) {
-        self.at += bytes;
-    }
-}
-
-impl Read for Sequences {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.fill_buf()?.read(buffer)?;
-        self.consume(read);
-        Ok(read)
+    fn next(&mut self) -> Option<Vec<u8>> {
+        (self.made < self.count).then(|| self.make())
     }
 }
 

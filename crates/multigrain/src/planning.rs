@@ -104,7 +104,7 @@ impl Asked {
         check_kept(&job.app, "its workers", workers_bytes(&self.machine), 0, main)?;
         let (mut machine, mut options) = (self.machine.clone(), self.options.clone());
         // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
-        let (mut of_plan, mut beside, mut shorter) = (0_u64, 0_u64, 0);
+        let (mut of_plan, mut beside, mut shorter, mut before) = (0_u64, 0_u64, 0, None);
         if let Some(Aside { listed_max, bytes, .. }) = start {
             (options.listed_max, of_plan, shorter) = (listed_max, bytes, u32::MAX);
             options.calls_max = self.options.calls_max.min(calls_beside(of_plan, job.kept_bytes()));
@@ -124,9 +124,7 @@ impl Asked {
                     None
                 }
                 // Where nothing fits into lists that short, longer ones have to do.
-                Err(PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. })
-                    if options.listed_max < self.options.listed_max =>
-                {
+                Err(PlanError::DoesNotFit { .. }) if options.listed_max < self.options.listed_max => {
                     (options.listed_max, shorter) = (self.options.listed_max, u32::MAX);
                     continue;
                 }
@@ -159,11 +157,14 @@ impl Asked {
                 if let Some(found) = found.filter(is_best) {
                     *aside = Some(found);
                 }
-                let may_be_shorter = shorter < if plan.is_in_parts() { u32::MAX } else { SHORTER_MAX };
-                if keeps.own > 0 && options.listed_max > LISTED_MIN && may_be_shorter {
-                    // A list that is shorter than it may be stays as it is until it may not. Parts are no list.
-                    let calls = if plan.is_in_parts() { u64::MAX } else { plan.calls.len() as u64 };
-                    let listed = options.listed_max.min(calls);
+                // What shorter lists have not changed, others do not change.
+                let found = Some((plan.seconds, plan.calls.len()));
+                let is_the_same = std::mem::replace(&mut before, found) == found;
+                let tries = if plan.is_in_parts() { u32::MAX } else { SHORTER_MAX };
+                let may_be_shorter = shorter < tries && !(shorter > 0 && is_the_same);
+                // A list that is shorter than it may be stays as it is until it may not.
+                let listed = options.listed_max.min(longest_list(&plan));
+                if keeps.own > 0 && listed > LISTED_MIN && may_be_shorter {
                     // So much shorter as its calls are too many, where these take most.
                     let own_calls = (keeps.own + OWN_BYTES) / PLAN_CALL_BYTES;
                     let fitting = calls_beside(0, keeps.memories.local.saturating_add(job.kept_bytes()));
@@ -180,7 +181,9 @@ impl Asked {
                 let others = keeps.memories.local.saturating_add(job.kept_bytes());
                 options.calls_max = self.options.calls_max.min(calls_beside(of_plan, others));
                 beside += (keeps.bytes() - keeps.own).saturating_sub(main_memory(&machine).capacity_bytes);
-                if !plan.driver.files || of_plan.saturating_add(beside) >= capacity_bytes {
+                let has_room = of_plan.saturating_add(beside) < capacity_bytes
+                    && plan_bytes(&plan).saturating_add(others) <= OWN_BYTES + capacity_bytes / PLAN_SHARE;
+                if !plan.driver.files || !has_room {
                     return Err(keeps.does_not_fit(job, &name, capacity_bytes, plan.driver));
                 }
             }
@@ -440,6 +443,13 @@ impl Keeps {
             instead: if driver.files { "" } else { choose::OR_A_DISK },
         }
     }
+}
+
+/// The longest list that shorter ones would take the place of: of parts, those of their own plans.
+fn longest_list(plan: &Plan) -> u64 {
+    let own = plan.all().into_iter().filter(|below| !below.is_in_parts()).map(|below| below.calls.len());
+    let longest = if plan.is_in_parts() { own.max().unwrap_or(0) } else { plan.calls.len() };
+    longest as u64
 }
 
 /// What a plan takes as long as somebody has it: for its calls and those of all that it holds. Parts have no steps, slots or

@@ -20,6 +20,7 @@
 
 use super::alphabet::RESIDUES;
 use super::fields::{likeliest, near_one, shown};
+use super::room::{Room, take};
 use super::{Annotation, Cutoff, Exponential, Gumbel, Profile, ProfileError, Transitions};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -60,11 +61,11 @@ pub(super) fn is_binary(begin: &[u8]) -> bool {
 }
 
 /// Reads all profiles of a binary file.
-pub(super) fn parse(input: impl Read, path: &Path) -> Result<Vec<Profile>, ProfileError> {
+pub(super) fn parse(input: impl Read, path: &Path, has_room: Room<'_>) -> Result<Vec<Profile>, ProfileError> {
     let mut bytes = Bytes { input, path, number: 1 };
     let mut profiles = Vec::new();
     while let Some(begin) = bytes.begin()? {
-        profiles.push(profile(&mut bytes, begin)?);
+        take(profile(&mut bytes, begin)?, &mut profiles, has_room, path)?;
         bytes.number += 1;
     }
     Ok(profiles)

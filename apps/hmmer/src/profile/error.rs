@@ -13,6 +13,14 @@ pub enum ProfileError {
         /// The reason given.
         source: std::io::Error,
     },
+    /// There is no room for another profile.
+    #[error("{}: there is no memory left for profile {number}; give more with --memory", path.display())]
+    NoRoom {
+        /// The file.
+        path: PathBuf,
+        /// The profile, counted from 1.
+        number: usize,
+    },
     /// The binary file is none of profiles, or one of them is not whole.
     #[error("{}, profile {number}: {reason}", path.display())]
     Binary {

@@ -13,6 +13,7 @@ mod hmmer2;
 mod local;
 mod log_odds;
 mod read;
+mod room;
 mod statistics;
 
 #[cfg(test)]
@@ -22,9 +23,11 @@ pub use error::ProfileError;
 pub use local::{LocalNode, null1};
 pub(crate) use log_odds::{LogOdds, null1_single};
 pub use read::read_profiles;
+pub(crate) use read::read_within;
 pub use statistics::{Exponential, Gumbel};
 
 use alphabet::RESIDUES;
+use std::io::BufRead;
 use std::path::Path;
 
 /// Transitions that leave a node, in the order of HMMER's files.
@@ -111,6 +114,25 @@ impl Profile {
     /// # Errors
     /// What is wrong, with path and line, see [`read_profiles`].
     pub fn parse(text: &[u8], path: &Path) -> Result<Vec<Profile>, ProfileError> {
-        read::parse(text, path)
+        Profile::read(text, path)
+    }
+
+    /// The same of a text that is made as it is read.
+    pub(crate) fn read(text: impl BufRead, path: &Path) -> Result<Vec<Profile>, ProfileError> {
+        read::parse(text, path, &mut |_| true)
+    }
+
+    /// Bytes that a profile of so many nodes takes of the memory at least.
+    pub(crate) fn bytes_of(nodes: usize) -> u64 {
+        (size_of::<Profile>() + nodes * (size_of::<[f64; RESIDUES]>() + size_of::<Transitions>())) as u64
+    }
+
+    /// Bytes that it takes of the memory.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        let Annotation { consensus, reference, mask, structure } = &self.annotation;
+        let columns = [reference, mask, structure].into_iter().flatten().map(Vec::capacity).sum::<usize>();
+        let rows = self.matches.capacity() * size_of::<[f64; RESIDUES]>()
+            + self.transitions.capacity() * size_of::<Transitions>();
+        (size_of::<Profile>() + rows + columns + consensus.capacity()) as u64
     }
 }

@@ -3,6 +3,7 @@
 use super::alphabet::RESIDUES;
 use super::fields::{At, Line, Lines, close, likeliest, number, probability, shown, sum_to_one};
 use super::header::{Header, OldStatistics, missing};
+use super::room::{Room, take};
 use super::{Annotation, Cutoff, Exponential, Gumbel, Profile, ProfileError, Transitions, binary, hmmer2};
 use crate::sequence::text;
 use std::io::{BufRead, Cursor, Read};
@@ -21,20 +22,25 @@ const TRANSITIONS: usize = 7;
 /// When the file cannot be read, holds no profile, or one that is not whole, is not for amino acids, or has no
 /// statistics (`STATS LOCAL`), without which there are no E-values. Format errors name the line.
 pub fn read_profiles(path: &Path) -> Result<Vec<Profile>, ProfileError> {
-    let (text, _) = text::open(path).map_err(|source| ProfileError::Io { path: path.to_owned(), source })?;
-    parse(text, path)
+    read_within(path, &mut |_| true)
 }
 
-pub(super) fn parse(mut input: impl BufRead, path: &Path) -> Result<Vec<Profile>, ProfileError> {
+/// The same as long as there is room for each profile, as `has_room` is asked when it is read.
+pub(crate) fn read_within(path: &Path, has_room: Room<'_>) -> Result<Vec<Profile>, ProfileError> {
+    let (text, _) = text::open(path).map_err(|source| ProfileError::Io { path: path.to_owned(), source })?;
+    parse(text, path, has_room)
+}
+
+pub(super) fn parse(mut input: impl BufRead, path: &Path, has_room: Room<'_>) -> Result<Vec<Profile>, ProfileError> {
     // A pipe may give less at once.
     let mut begin = Vec::new();
     let read = (&mut input).take(BEGIN_BYTES).read_to_end(&mut begin);
     read.map_err(|source| ProfileError::Io { path: path.to_owned(), source })?;
     let input = Cursor::new(&begin).chain(input);
-    if binary::is_binary(&begin) { binary::parse(input, path) } else { parse_text(input, path) }
+    if binary::is_binary(&begin) { binary::parse(input, path, has_room) } else { parse_text(input, path, has_room) }
 }
 
-fn parse_text(input: impl BufRead, path: &Path) -> Result<Vec<Profile>, ProfileError> {
+fn parse_text(input: impl BufRead, path: &Path, has_room: Room<'_>) -> Result<Vec<Profile>, ProfileError> {
     let mut lines = Lines::new(input, path);
     let mut profiles = Vec::new();
     loop {
@@ -46,10 +52,11 @@ fn parse_text(input: impl BufRead, path: &Path) -> Result<Vec<Profile>, ProfileE
             None => return Ok(profiles),
         };
         let header = header(&mut lines, version)?;
-        profiles.push(match version {
+        let profile = match version {
             hmmer2::VERSION => hmmer2::body(&mut lines, header)?,
             version => body(&mut lines, version, header)?,
-        });
+        };
+        take(profile, &mut profiles, has_room, path)?;
     }
 }
 
