@@ -4,8 +4,9 @@ use crate::observed::Observed;
 use crate::totals::Totals;
 
 pub(crate) const MAGIC: [u8; 7] = *b"MGTRACE";
-pub(crate) const VERSION: u8 = 3;
-/// The oldest version that is read: it has neither what the operating system did nor its kinds of records.
+pub(crate) const VERSION: u8 = 4;
+/// The oldest version that is read: it has neither what the operating system did nor its kinds of records; version 3 has not
+/// where strands began, ended and off-loaded.
 pub(crate) const VERSION_READ: u8 = 2;
 /// Longest payload of a section; writers cut longer tables into several.
 pub(crate) const PAYLOAD_BYTES_MAX: u64 = 64 << 20;

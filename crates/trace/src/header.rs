@@ -94,6 +94,28 @@ pub struct Header {
     /// Reasons of decisions in words; the detail of decisions. Empty where no policy decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
+    /// How strands were executed, if any were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strands: Option<StrandsInfo>,
+}
+
+/// How strands were executed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StrandsInfo {
+    /// The policy, by its name.
+    pub policy: String,
+    /// How tasks that wait get to workers that are done, by its name.
+    pub dispatch: String,
+    /// Workers: the first of the threads.
+    pub workers: u32,
+    /// Threads that execute strands and are no workers; `None` if the workers execute them.
+    pub own_hosts: Option<u32>,
+    /// Strands.
+    pub strands: u32,
+    /// How many were in progress at most; `None` for as many as the policy says.
+    pub strands_max: Option<u32>,
+    /// Whether hosts executed what did not pay to be off-loaded.
+    pub throttle: bool,
 }
 
 impl Header {

@@ -46,12 +46,12 @@ pub use clock::{Tick, now, ticks_per_second};
 pub use error::TraceError;
 pub use file::{Trace, rate};
 pub use format::End;
-pub use header::{ArrayInfo, ClockInfo, EdgeInfo, Header, PlanInfo, SlotInfo, Use};
+pub use header::{ArrayInfo, ClockInfo, EdgeInfo, Header, PlanInfo, SlotInfo, StrandsInfo, Use};
 pub use observed::{KernelInfo, KernelSource, Observed, Other};
 pub use part::{Part, Shift};
 pub use record::{
-    Activity, BARRIER_SIGNAL, Decided, Flow, Idleness, Kind, NO_INDEX, NO_SUBJECT, NO_TRANSFER, RECORD_BYTES, Record,
-    Taken,
+    Activity, BARRIER_SIGNAL, Decided, Flow, Idleness, Kind, NO_INDEX, NO_SUBJECT, NO_TASK, NO_TRANSFER, RECORD_BYTES,
+    Record, Taken,
 };
 pub use recorder::{Mode, Recorder};
 pub use spill::Spill;

@@ -23,6 +23,9 @@ pub const BARRIER_SIGNAL: u32 = u32::MAX;
 /// The number of a wait's transfer if that is part of a broadcast among children, and has no record of its own.
 pub const NO_TRANSFER: u32 = u32::MAX;
 
+/// The number of a task that a strand called, without asking the policy.
+pub const NO_TASK: u32 = u32::MAX;
+
 /// The subject of an event that has none.
 pub const NO_SUBJECT: u32 = u32::MAX;
 
@@ -30,7 +33,8 @@ pub const NO_SUBJECT: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// A worker executed a leaf variant. The index is the task, the number the call in the plan that is the subject.
+    /// A worker executed a leaf variant. The index is the task, the number the call in the plan that is the subject. Of a task
+    /// that a strand off-loaded: the index is its kind, the number the task ([`NO_TASK`] of a call), the subject the chunks.
     Leaf = 0,
     /// A worker could not go on before a transfer. The index is the edge, the number the transfer, the subject the
     /// worker that issued it; in a broadcast the number is [`NO_TRANSFER`] and the subject the root.
@@ -81,13 +85,18 @@ pub enum Kind {
     /// A request to a disk while the run went on, whoever's, from its issue to its completion: the number is its length in
     /// units of 512 bytes, the subject who issued it, the detail 1 if it wrote. The worker is that one, or the first.
     Request = 16,
+    /// A strand was in progress on a host, from its beginning to its end; the subject is the strand.
+    Strand = 17,
+    /// A strand off-loaded a task, or called it: from when it asked to when it went on. The index is the kind of task, the number
+    /// the task (of a call [`NO_TASK`]), the subject the iterations of a chunk. A decision in this time has the strand.
+    Offload = 18,
 }
 
 impl Kind {
     /// How many kinds there are.
-    pub const COUNT: usize = 17;
+    pub const COUNT: usize = 19;
 
-    /// How many of them workers record themselves, and sum up: the first. The others are what the operating system did.
+    /// How many of them are summed up: the first. The others are what the operating system did, and what lies around tasks.
     pub const SUMMED: usize = 11;
 
     /// Every kind, in the order of its number.
@@ -109,6 +118,8 @@ impl Kind {
         Kind::Faults,
         Kind::Held,
         Kind::Request,
+        Kind::Strand,
+        Kind::Offload,
     ];
 
     /// The kind with this number, if there is one.
@@ -142,6 +153,8 @@ impl Kind {
             Kind::Faults => "page faults",
             Kind::Held => "held",
             Kind::Request => "disk request",
+            Kind::Strand => "strand",
+            Kind::Offload => "off-load",
         }
     }
 }

@@ -189,7 +189,13 @@ pub(super) fn write(timeline: &Timeline<'_>, out: Out<'_>) -> io::Result<()> {
 fn described(timeline: &Timeline<'_>, record: &Record) -> (String, Value) {
     let header = &timeline.trace.header;
     match record.kind {
-        Kind::Leaf => (header.task(record.index), json!({ "call": record.number, "plan": record.subject })),
+        Kind::Leaf => {
+            let args = match header.plans.is_empty() {
+                false => json!({ "call": record.number, "plan": record.subject }),
+                true => json!({ "task": record.number, "chunks": record.subject }),
+            };
+            (header.task(record.index), args)
+        }
         Kind::Call => {
             (format!("call of {}", header.task(record.index)), json!({ "call": record.number, "plan": record.subject }))
         }

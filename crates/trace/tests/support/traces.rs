@@ -2,7 +2,7 @@
 
 use multigrain_trace::{
     ArrayInfo, ClockInfo, EdgeInfo, End, Flow, Header, Idleness, KernelInfo, KernelSource, Kind, NO_SUBJECT, Observed,
-    Other, PlanInfo, Record, SlotInfo, Taken, Totals, Trace, Use,
+    Other, PlanInfo, Record, SlotInfo, StrandsInfo, Taken, Totals, Trace, Use,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -29,6 +29,7 @@ pub(crate) fn header(workers: usize, edges: usize) -> Header {
         tasks: vec!["sgemm".into()],
         plans: vec![PlanInfo { edge: 0, arrays: ["A", "B", "C"].map(array).to_vec(), calls: 8 }],
         reasons: vec!["alone".into()],
+        strands: Some(StrandsInfo { policy: "edtlp".into(), workers: 2, strands: 3, ..StrandsInfo::default() }),
     }
 }
 
