@@ -1,5 +1,7 @@
 //! In which order work is claimed that lies in lists, one of each worker: what threads and the simulator both go by.
 
+use std::ops::Range;
+
 /// Which end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -7,6 +9,17 @@ pub enum End {
     Front,
     /// Where others take from.
     Back,
+}
+
+impl End {
+    /// What is taken from this end of a list, which is a range of numbers.
+    #[inline]
+    pub fn take(self, list: &mut Range<u32>) -> Option<u32> {
+        match self {
+            End::Front => list.next(),
+            End::Back => list.next_back(),
+        }
+    }
 }
 
 /// What `take` finds first of the `lists`, and in which: the front of the worker's own, then the backs of the others', the

@@ -1,7 +1,7 @@
 //! What is decided about parallel work, without a thread or a clock: collective operations and scheduling policies.
 //!
 //! [`policy`] holds state machines that turn arrivals and departures of tasks into decisions: which task, on how many
-//! workers, and why. [`contexts`] shares out processors among more contexts than there are. [`jobs`] is the one that hands out independent jobs: how many at once, to whom;
+//! workers, and why; [`strands`] what threads decide by beside them. [`contexts`] shares out processors among more contexts than there are. [`jobs`] is the one that hands out independent jobs: how many at once, to whom;
 //! [`division`] makes such jobs of tasks that can be split, evenly by predicted work. The rest are collective operations as data: barrier, broadcast, reduce and allreduce. In comes a
 //! [`Request`]: operation, algorithm, group with its [`Topology`], root, bytes. Out comes, for each participant, a
 //! [`Schedule`]: a list of [`Step`]s (signal, await, put, get, flush, combine, release; reserve, offer, expect, taken) that whoever moves the bytes
@@ -48,6 +48,7 @@ mod registers;
 mod ring;
 mod segments;
 mod step;
+pub mod strands;
 mod topology;
 mod tree;
 

@@ -11,7 +11,7 @@ mod run;
 
 use crate::Time;
 use multigrain_schedule::jobs::Dispatch;
-use multigrain_schedule::policy::{Policy, PolicyError};
+use multigrain_schedule::policy::{Policy, PolicyError, Shares};
 pub use run::run;
 
 /// A host with workers.
@@ -133,9 +133,12 @@ impl Machine {
         let alone = Time::from_seconds(work - looped);
         let sharing = if program.loop_share > 0.0 { self.sharing } else { Time::ZERO };
         let others = u64::from(team.saturating_sub(1));
-        // Parts are whole iterations: the first ones get one more.
+        // Equal shares, and nobody takes what is another's: an SPE does not reach into another's store.
+        let mut ends = Vec::new();
+        Shares::new(team as usize).ends(iterations, &mut ends);
         let part = |index: u32| {
-            let count = iterations / team + u32::from(index < iterations % team);
+            let index = index as usize;
+            let count = ends[index] - index.checked_sub(1).map_or(0, |before| ends[before]);
             Time::from_seconds(looped * f64::from(count) / f64::from(iterations))
         };
         let mut done = self.fork * others + part(0);

@@ -60,16 +60,10 @@ pub(crate) fn range(front: u32, back: u32) -> u64 {
 pub(crate) fn claim_at(list: &AtomicU64, end: End) -> Option<u32> {
     let mut word = list.load(Ordering::Relaxed);
     loop {
-        let (front, back) = (word & FRONT_MASK, word >> BACK_SHIFT);
-        if front >= back {
-            return None;
-        }
-        let (number, front, back) = match end {
-            End::Front => (front, front + 1, back),
-            End::Back => (back - 1, front, back - 1),
-        };
-        match list.compare_exchange_weak(word, front | back << BACK_SHIFT, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => return Some(number as u32),
+        let mut left = (word & FRONT_MASK) as u32..(word >> BACK_SHIFT) as u32;
+        let number = end.take(&mut left)?;
+        match list.compare_exchange_weak(word, range(left.start, left.end), Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return Some(number),
             Err(now) => word = now,
         }
     }

@@ -7,7 +7,7 @@ use super::{Event, Interpreter, tick};
 use crate::time::Time;
 use multigrain_plan::{Body, ChildPlan, Plan};
 use multigrain_program::ArrayDecl;
-use multigrain_schedule::{End, claim};
+use multigrain_schedule::claim;
 use multigrain_trace::{Idleness, Kind, NO_INDEX};
 use std::ops::Range;
 use std::rc::Rc;
@@ -234,10 +234,7 @@ impl<'p> Interpreter<'p> {
         }
         let frame = self.frames[id as usize].as_mut().expect("a child that claims is in use");
         let queue = &mut self.executions[execution as usize].as_mut().expect("its children are not done").queue;
-        let claimed = claim(child, queue.len(), |owner, end| match end {
-            End::Front => queue[owner].next(),
-            End::Back => queue[owner].next_back(),
-        });
+        let claimed = claim(child, queue.len(), |owner, end| end.take(&mut queue[owner]));
         if let Some((owner, batch)) = claimed {
             frame.steps = &plan.children[owner];
             let batch = &frame.steps.batches[batch as usize];
