@@ -60,8 +60,6 @@ mod statistics;
 #[cfg(not(loom))]
 mod strand;
 #[cfg(not(loom))]
-mod tally;
-#[cfg(not(loom))]
 mod task;
 
 pub use multigrain_schedule::policy::{Policy, PolicyError};

@@ -142,6 +142,21 @@ impl Lines {
         Some(self.next(host))
     }
 
+    /// Whether the task that has just arrived and started on its strand's own worker need not depart before the next one of as
+    /// many chunks, which would start in the same way: its strand is alone, no other could begin, and the policy learns nothing
+    /// ([`Machine::repeats`]). Nobody else wants the workers meanwhile.
+    pub fn keeps(&mut self) -> bool {
+        let more_could_begin = self.fresh_count > 0 && self.live < self.live_max;
+        self.shared && self.live == 1 && !more_could_begin && self.machine.repeats()
+    }
+
+    /// A task that was kept departs after all. What it took would teach the policy nothing.
+    pub fn settle(&mut self, task: u64, host: usize) {
+        let departure = Departure { task, span_ns: 0, busy_ns: 0 };
+        self.machine.depart(self.now_ns, departure, &mut self.decisions);
+        self.occupy(host);
+    }
+
     /// A strand of this host has ended; true if all have.
     pub fn end(&mut self, host: usize) -> bool {
         self.machine.strand_ends();

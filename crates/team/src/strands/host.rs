@@ -6,16 +6,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
-use multigrain_schedule::policy::Start;
+use multigrain_schedule::policy::{Part, Start};
+use multigrain_schedule::strands::{Next, Slice, Tallies};
 use multigrain_trace::Tick;
 
 use super::head::Head;
 use super::log::Log;
 use super::seat::{Post, Served};
 use super::share::share;
-use super::state::{Next, Orders, Shared};
+use super::state::{Orders, Shared};
 use super::statistics::Statistics;
-use super::tally::Tallies;
 
 /// A strand's stack and registers. What passes at a switch is nothing.
 pub(super) type Fiber = Coroutine<(), (), (), DefaultStack>;
@@ -38,8 +38,8 @@ pub(super) struct Host<'r> {
     pub(super) counts: RefCell<Statistics>,
     /// The task that a strand executes on its own thread at this moment, for messages.
     pub(super) doing: Cell<Option<&'static str>>,
-    /// Off-loads since the last look whether another strand should have its turn.
-    pub(super) unlooked: Cell<u32>,
+    /// When another strand should have its turn.
+    pub(super) slice: RefCell<Slice>,
     /// When the strand that runs was switched in.
     pub(super) since: Cell<u64>,
     /// What was chosen when the strand gave way that was switched out last.
@@ -50,6 +50,7 @@ pub(super) struct Host<'r> {
     /// Those who share the loop under way, the leader first.
     participants: RefCell<Vec<u32>>,
     ends: RefCell<Vec<u32>>,
+    parts: RefCell<Vec<Part>>,
 }
 
 pub(super) fn clock() -> u64 {
@@ -68,13 +69,14 @@ impl<'r> Host<'r> {
             tallies: RefCell::default(),
             counts: RefCell::default(),
             doing: Cell::new(None),
-            unlooked: Cell::new(0),
+            slice: RefCell::default(),
             since: Cell::new(0),
             chosen: Cell::new(None),
             orders: RefCell::default(),
             log: traced.then(RefCell::default),
             participants: RefCell::default(),
             ends: RefCell::default(),
+            parts: RefCell::default(),
         }
     }
 
@@ -187,7 +189,7 @@ impl<'r> Host<'r> {
             end = clock();
             (busy_ticks, unaided) = (Tick(end).since(Tick(begin)), false);
             if let Some(log) = &self.log {
-                log.borrow_mut().computed([begin, end], start.master, head.kind, Some(start.task));
+                log.borrow_mut().computed([begin, end], start.master, head.kind, start.task, head.chunks);
             }
         } else {
             let (mut workers, mut ends) = (self.participants.borrow_mut(), self.ends.borrow_mut());
@@ -196,16 +198,20 @@ impl<'r> Host<'r> {
             workers.extend(start.workers.iter().filter(|&worker| worker != start.master));
             let seats = &self.shared.seats;
             let mut tallies = self.tallies.borrow_mut();
-            let tally = tallies.of(head.kind, head.iterations);
-            tally.shares(workers.len()).ends(head.chunks, &mut ends);
+            let tally = tallies.of(head.kind.number, head.iterations);
+            tally.ends(workers.len(), head.chunks, &mut ends);
             // SAFETY: the machine gave these workers to this task alone, or keeps them for its strand, so their seats are empty.
             (end, outcome) = unsafe { share(seats, &workers, &ends, head.chunk, begin, clock, self.shared.spin) };
             let portions = workers.iter().map(|&worker| &seats[worker as usize].portion);
-            (busy_ticks, unaided) = tally.learn(portions.clone(), begin, end);
+            let mut parts = self.parts.borrow_mut();
+            parts.clear();
+            parts.extend(portions.clone().map(|portion| portion.part(begin, end)));
+            let (busy, alone) = tally.learn(&parts);
+            (busy_ticks, unaided) = (busy as u64, alone);
             if let Some(log) = &self.log {
-                for (portion, &worker) in portions.zip(&*workers) {
+                for ((portion, &worker), part) in portions.zip(&*workers).zip(&*parts) {
                     if let Some(times) = portion.times() {
-                        log.borrow_mut().computed(times, worker, head.kind, Some(start.task));
+                        log.borrow_mut().computed(times, worker, head.kind, start.task, part.chunks);
                     }
                 }
             }

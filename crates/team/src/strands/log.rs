@@ -1,9 +1,10 @@
 //! What one thread writes down for the trace: decisions, and who computed what when.
 
 use multigrain_schedule::policy::{Reason, Start};
-use multigrain_trace::{ClockInfo, End, Header, Kind, NO_SUBJECT, Record, Trace};
+use multigrain_schedule::strands::LinesOptions;
+use multigrain_trace::{ClockInfo, End, Header, Kind, NO_INDEX, NO_TASK, Record, StrandsInfo, Trace};
 
-use super::task::TaskKind;
+use super::task::{Chunks, Task, TaskKind};
 
 /// Records that one thread keeps at most: 64 MiB.
 const RECORDS_MAX: usize = (64 << 20) / multigrain_trace::RECORD_BYTES;
@@ -56,25 +57,39 @@ impl Log {
         self.decision(at, thread, kind, task, strand, 0, reason.code());
     }
 
-    /// A worker computed for a task; `task` is `None` for a call, which has no number.
-    pub(super) fn computed(&mut self, times: [u64; 2], worker: u32, kind: TaskKind, task: Option<u64>) {
-        let number = task.map_or(u32::MAX, |task| task as u32);
-        let ([start, end], index) = (times, kind.number);
-        let end = end.max(start);
-        self.push(Record { start, end, number, subject: NO_SUBJECT, worker, index, kind: Kind::Leaf, detail: 0 });
+    fn interval(&mut self, kind: Kind, [start, end]: [u64; 2], worker: u32, index: u16, number: u32, subject: u32) {
+        self.push(Record { start, end: end.max(start), number, subject, worker, index, kind, detail: 0 });
+    }
+
+    /// A worker executed so many chunks of a task.
+    pub(super) fn computed(&mut self, times: [u64; 2], worker: u32, kind: TaskKind, task: u64, chunks: u32) {
+        self.interval(Kind::Leaf, times, worker, kind.number, task as u32, chunks);
+    }
+
+    /// A strand off-loaded a task, of chunks of so many iterations, and goes on.
+    pub(super) fn offloaded(&mut self, times: [u64; 2], thread: usize, kind: TaskKind, task: u64, iterations: u64) {
+        let iterations = u32::try_from(iterations).unwrap_or(u32::MAX);
+        self.interval(Kind::Offload, times, thread as u32, kind.number, task as u32, iterations);
     }
 
     /// A task executed on the strand's own thread without asking the policy.
-    pub(super) fn call(&mut self, times: [u64; 2], thread: usize, kind: TaskKind, strand: u32, pays: bool) {
+    pub(super) fn call<T: Task>(&mut self, times: [u64; 2], thread: usize, task: &T, strand: u32, pays: bool) {
         let detail = if pays { CALL } else { ON_HOST };
-        self.decision(times[0], thread, kind, u64::from(u32::MAX), strand, 1, detail);
-        self.computed(times, thread as u32, kind, None);
+        let (kind, none, chunks) = (task.kind(), u64::from(NO_TASK), Chunks::of(task));
+        self.decision(times[0], thread, kind, none, strand, 1, detail);
+        self.computed(times, thread as u32, kind, none, chunks.count());
+        self.offloaded(times, thread, kind, none, chunks.iterations());
+    }
+
+    /// A strand has ended.
+    pub(super) fn ended(&mut self, times: [u64; 2], thread: usize, strand: u32) {
+        self.interval(Kind::Strand, times, thread as u32, NO_INDEX, 0, strand);
     }
 }
 
 /// The trace of a run from the records of its threads.
-pub(super) fn trace(logs: Vec<Log>, program: String, workers: usize, clock: ClockInfo, times: [u64; 2]) -> Trace {
-    let threads = logs.len();
+pub(super) fn trace(logs: Vec<Log>, options: &LinesOptions, clock: ClockInfo, times: [u64; 2]) -> Trace {
+    let (threads, workers) = (logs.len(), options.workers as usize);
     let mut tasks = Vec::new();
     let mut records: Vec<Record> = Vec::new();
     let mut dropped = 0;
@@ -96,8 +111,18 @@ pub(super) fn trace(logs: Vec<Log>, program: String, workers: usize, clock: Cloc
         false => format!("host {}", thread - workers),
     };
     let own = ["a call: no other worker could help", "off-loading does not pay, or is measured"];
+    let strands = StrandsInfo {
+        policy: options.policy.to_string(),
+        dispatch: options.dispatch.to_string(),
+        workers: options.workers,
+        own_hosts: options.own_hosts,
+        strands: options.strands,
+        strands_max: options.strands_max.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
+        throttle: options.throttle,
+    };
     let header = Header {
-        program,
+        program: format!("strands under {}", options.policy),
+        strands: Some(strands),
         machine: format!("{workers} workers"),
         clock,
         workers: (0..threads).map(name).collect(),

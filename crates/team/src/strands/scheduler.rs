@@ -7,6 +7,7 @@ use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
 use multigrain_schedule::jobs::Dispatch;
 use multigrain_schedule::policy::{Machine, Policy, PolicyError};
+use multigrain_schedule::strands::LinesOptions;
 use multigrain_trace::{ClockInfo, Trace};
 use thiserror::Error;
 
@@ -17,7 +18,7 @@ use crate::team::{Team, TeamOptions};
 use super::host::Host;
 use super::log;
 use super::share::Thrown;
-use super::state::{Setup, Shared};
+use super::state::Shared;
 use super::statistics::Statistics;
 use super::strand::{Stopped, Strand, TaskThrew};
 
@@ -196,25 +197,21 @@ impl Scheduler {
         F: FnOnce(&Strand<'_>) -> R + Send,
     {
         let options = &self.options;
-        let mut machine = match Machine::new(options.policy, options.workers as u32) {
-            Ok(machine) => machine,
-            Err(_) => unreachable!("checked when the scheduler was made"),
-        };
-        let is_shared = options.hosts == Hosts::Workers;
-        if is_shared && options.throttle {
-            machine.leave_calls_to_hosts();
-        }
-        let shared = Shared::new(Setup {
-            live_max: options.strands_max.unwrap_or(options.policy.strands_max(machine.workers()) as usize),
-            machine,
-            threads: self.team.workers(),
-            hosts: if is_shared { options.workers } else { self.team.workers() - options.workers },
-            shared: is_shared,
+        let lines = LinesOptions {
+            policy: options.policy,
+            workers: options.workers as u32,
+            own_hosts: match options.hosts {
+                Hosts::Workers => None,
+                Hosts::Own(hosts) => Some(hosts as u32),
+            },
             strands: strands.len() as u32,
-            spin: self.team.spin(),
+            strands_max: options.strands_max,
             throttle: options.throttle,
             dispatch: options.dispatch,
-        });
+        };
+        let Ok(shared) = Shared::new(lines, self.team.workers(), self.team.spin()) else {
+            unreachable!("checked when the scheduler was made")
+        };
         let bodies: Vec<Mutex<Option<F>>> = strands.into_iter().map(|strand| Mutex::new(Some(strand))).collect();
         let results: Vec<Mutex<Option<R>>> = bodies.iter().map(|_| Mutex::new(None)).collect();
         let failure = Mutex::new(None);
@@ -242,7 +239,12 @@ impl Scheduler {
                         if host.shared.stopping.load(Ordering::Relaxed) {
                             return;
                         }
-                        match catch_unwind(AssertUnwindSafe(|| body(&strand))) {
+                        let begun = multigrain_trace::now().0;
+                        let ended = catch_unwind(AssertUnwindSafe(|| body(&strand)));
+                        if let Some(log) = &host.log {
+                            log.borrow_mut().ended([begun, multigrain_trace::now().0], thread, number);
+                        }
+                        match ended {
                             Ok(value) => *lock(result) = Some(value),
                             Err(thrown) => report(thrown, index, host.doing.take(), fail),
                         }
@@ -271,7 +273,7 @@ impl Scheduler {
             logs.sort_by_key(|(thread, _)| *thread);
             let logs = logs.into_iter().map(|(_, log)| log).collect();
             let times = [begin, multigrain_trace::now().0];
-            log::trace(logs, format!("strands under {}", options.policy), options.workers, info, times)
+            log::trace(logs, &lines, info, times)
         });
         Ok(Outcome { results, statistics, trace })
     }

@@ -7,7 +7,8 @@ use std::ops::Range;
 use std::panic::resume_unwind;
 
 use multigrain_schedule::Span;
-use multigrain_schedule::policy::{Arrival, Side, Start};
+use multigrain_schedule::policy::{Arrival, Start};
+use multigrain_schedule::strands::{Done, Slice, Way};
 use multigrain_trace::Tick;
 
 use crate::sync::Ordering;
@@ -17,13 +18,6 @@ use super::head::{Head, Record};
 use super::host::{Host, Switch, clock};
 use super::parts::Parts;
 use super::task::{Chunks, Handed, Loop, Task, TaskKind, combined};
-
-/// How long a strand goes on before others of its host have their turn, where its off-loads do not switch anyway: 5 ms.
-/// Beside it the misses in caches that a switch leads to are nothing.
-const SLICE_NS: f64 = 5e6;
-
-/// After so many off-loads as plain calls it is looked whether the slice is over.
-const CALLS_A_LOOK: u32 = 64;
 
 /// Results of chunks up to this number are kept on the stack: room for more takes longer to clear, in every off-load, than
 /// memory takes to be had, beside more chunks of a microsecond each.
@@ -113,38 +107,44 @@ impl Strand<'_> {
         if host.shared.stopping.load(Ordering::Relaxed) {
             resume_unwind(Box::new(Stopped));
         }
-        // Whose task is kept has helpers, though nobody is idle.
-        if host.shared.is_quiet() && host.orders().kept.is_none() {
-            host.counts.borrow_mut().calls += 1;
-            let begin = if host.log.is_some() { clock() } else { 0 };
-            let result = self.call(task);
-            if let Some(log) = &host.log {
-                log.borrow_mut().call([begin, clock()], host.thread, task.kind(), self.number, true);
-            }
-            self.look_around();
-            return result;
-        }
         let (kind, iterations) = (task.kind(), task.iterations().max(1) as u64);
-        if host.shared.throttle && host.tallies.borrow_mut().of(kind, iterations).granularity.choose() == Side::Host {
-            host.counts.borrow_mut().on_host += 1;
-            let begin = clock();
-            let result = self.call(task);
-            let end = clock();
-            self.measured(Side::Host, kind, iterations, Tick(end).since(Tick(begin)));
-            if let Some(log) = &host.log {
-                log.borrow_mut().call([begin, end], host.thread, kind, self.number, false);
+        // Whose task is kept has helpers, though nobody is idle.
+        let quiet = host.shared.is_quiet() && host.orders().kept.is_none();
+        let throttle = host.shared.throttle;
+        let way = host.tallies.borrow_mut().way(quiet, throttle, kind.number, iterations);
+        match way {
+            Way::Call => {
+                host.counts.borrow_mut().calls += 1;
+                let begin = if host.log.is_some() { clock() } else { 0 };
+                let result = self.call(task);
+                if let Some(log) = &host.log {
+                    log.borrow_mut().call([begin, clock()], host.thread, task, self.number, true);
+                }
+                self.look_around();
+                result
             }
-            return result;
+            Way::OnHost => {
+                host.counts.borrow_mut().on_host += 1;
+                let begin = clock();
+                let result = self.call(task);
+                let end = clock();
+                let taken_ns = host.shared.ns(Tick(end).since(Tick(begin)));
+                host.tallies.borrow_mut().on_host(kind.number, iterations, taken_ns);
+                if let Some(log) = &host.log {
+                    log.borrow_mut().call([begin, end], host.thread, task, self.number, false);
+                }
+                result
+            }
+            Way::Offload => self.offload_now(task),
         }
-        self.offload_now(task)
     }
 
     /// Lets the other strands of this host go on, if there are any; this one has its turn again after them.
     pub fn give_way(&self) {
         let (host, now) = (self.host, clock());
         let next = host.shared.give_way(now, host.number, self.place, &mut host.orders());
+        host.post_orders(None);
         if let Some(next) = next {
-            host.post_orders(None);
             host.since.set(now);
             host.chosen.set(Some(next));
             self.switch_out();
@@ -162,21 +162,18 @@ impl Strand<'_> {
     /// Gives way when the slice is over. Looks at the clock only now and then.
     #[inline]
     fn look_around(&self) {
-        let unlooked = self.host.unlooked.get() + 1;
-        self.host.unlooked.set(unlooked % CALLS_A_LOOK);
-        if unlooked == CALLS_A_LOOK && self.slice_ns() > SLICE_NS {
-            self.host.since.set(clock());
-            self.give_way();
+        if self.host.slice.borrow_mut().called() {
+            self.give_way_after_slice(clock());
         }
     }
 
-    fn slice_ns(&self) -> f64 {
-        self.host.shared.ns(Tick(clock()).since(Tick(self.host.since.get())))
-    }
-
-    fn measured(&self, side: Side, kind: TaskKind, iterations: u64, ticks: u64) {
-        let taken_ns = self.host.shared.ns(ticks);
-        self.host.tallies.borrow_mut().of(kind, iterations).granularity.measured(side, iterations, taken_ns);
+    /// Gives way if the slice is over by now.
+    fn give_way_after_slice(&self, now: u64) {
+        let went_on = Tick(now).since(Tick(self.host.since.get()));
+        if Slice::is_over(self.host.shared.ns(went_on)) {
+            self.host.since.set(clock());
+            self.give_way();
+        }
     }
 
     fn switch_out(&self) {
@@ -230,8 +227,8 @@ impl Strand<'_> {
         let (host, shared) = (self.host, self.host.shared);
         let called = clock();
         let again = shared.again(host.orders().kept, head.chunks);
-        let mut workers = 1;
-        match again.or_else(|| self.arrive(head, called)) {
+        let (mut workers, mut task) = (1, 0);
+        match again.or_else(|| self.arrive(head, called, &mut task)) {
             Some(start) => {
                 host.execute(head, &start, called);
                 workers = start.workers.len();
@@ -247,9 +244,8 @@ impl Strand<'_> {
                 };
                 if !goes_on {
                     self.switch_out();
-                } else if shared.ns(Tick(now).since(Tick(host.since.get()))) > SLICE_NS {
-                    host.since.set(clock());
-                    self.give_way();
+                } else {
+                    self.give_way_after_slice(now);
                 }
             }
             None => {
@@ -266,50 +262,42 @@ impl Strand<'_> {
         if shared.throttle {
             self.learn(head, record, called, workers);
         }
+        if let Some(log) = &host.log {
+            let chunk = head.iterations.div_ceil(u64::from(head.chunks));
+            log.borrow_mut().offloaded([called, clock()], host.thread, head.kind, task, chunk);
+        }
     }
 
     /// Asks the policy; how the task starts if the strand is to execute it itself.
-    fn arrive(&self, head: &Head<'_>, called: u64) -> Option<Start> {
+    fn arrive(&self, head: &Head<'_>, called: u64, task: &mut u64) -> Option<Start> {
         let (host, kind) = (self.host, head.kind);
         let near = host.shared.shared.then_some(host.number as u32);
         let arrival = Arrival { task: 0, strand: self.number, kind: kind.number.into(), iterations: head.chunks, near };
-        let task = host.shared.arrive(called, host.number, arrival, head, &mut host.orders());
+        *task = host.shared.arrive(called, host.number, arrival, head, &mut host.orders());
         if let Some(log) = &host.log {
             // Each decision is written down, so it is made.
             let mut orders = host.orders();
             orders.kept = None;
             if let Some(reason) = orders.waits {
-                log.borrow_mut().wait(called, host.thread, kind, task, self.number, reason);
+                log.borrow_mut().wait(called, host.thread, kind, *task, self.number, reason);
             }
         }
         host.post_orders(Some(head))
     }
 
-    /// What the off-load took, less the time in which it waited for a worker.
     fn learn(&self, head: &Head<'_>, record: &Record, called: u64, workers: u32) {
         let shared = self.host.shared;
-        let mut taken = Tick(record.end_ticks).since(Tick(record.begin_ticks));
-        if record.start.is_some() {
-            // A task that was begun late waited for a worker, a strand that went on late for its host. Of both, only what
-            // a hand-over takes is the price of off-loading.
-            let bounded = |ticks: u64| ticks.min((HAND_OVER_NS_MAX / shared.ns(1)) as u64);
-            let before = Tick(record.begin_ticks).since(Tick(called));
-            let after = Tick(clock()).since(Tick(record.end_ticks));
-            taken += bounded(before) + bounded(after);
-        } else if workers == 1 {
-            // On the strand's own thread it was a call, only dearer: it says what the host variant takes.
-            return self.measured(Side::Host, head.kind, head.iterations, taken);
-        }
-        if !record.unaided {
-            return self.measured(Side::Worker, head.kind, head.iterations, taken);
-        }
-        let mut tallies = self.host.tallies.borrow_mut();
-        tallies.of(head.kind, head.iterations).granularity.unaided(head.iterations, shared.ns(taken));
+        let ns = |from: u64, to: u64| shared.ns(Tick(to).since(Tick(from)));
+        let away = |now| [ns(called, record.begin_ticks), ns(record.end_ticks, now)];
+        let done = Done {
+            taken_ns: ns(record.begin_ticks, record.end_ticks),
+            away_ns: record.start.is_some().then(|| away(clock())),
+            workers,
+            unaided: record.unaided,
+        };
+        self.host.tallies.borrow_mut().offloaded(head.kind.number, head.iterations, done);
     }
 }
-
-/// No hand-over to an idle worker that is awake takes longer: what does was waiting.
-const HAND_OVER_NS_MAX: f64 = 2_000.0;
 
 /// The result of a chunk, or of a task: written by one thread, then read by another.
 struct Slot<T>(UnsafeCell<Option<T>>);

@@ -78,6 +78,11 @@ impl Chunks {
         u32::try_from(count).unwrap_or_else(|_| panic!("a loop of {count} chunks: make them longer"))
     }
 
+    /// Iterations of all chunks but the last, which may have fewer.
+    pub(crate) fn iterations(self) -> u64 {
+        self.chunk as u64
+    }
+
     pub(crate) fn range(self, number: usize) -> Range<usize> {
         let begin = number * self.chunk;
         begin..(begin + self.chunk).min(self.iterations)
