@@ -39,6 +39,7 @@ mod plan;
 mod report;
 mod run;
 mod sim;
+mod strands;
 mod trace;
 
 pub use application::Request;
@@ -54,6 +55,7 @@ use multigrain_console::Failure;
 use pages::{CompletionsArgs, ManArgs};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use strands::StrandsArgs;
 
 /// A command: its name, its applications, and the programs that it finds.
 pub struct Front {
@@ -71,6 +73,7 @@ enum Asked {
     Plan(PlanArgs, Request),
     Sim(SimArgs, Request),
     Loops(SimArgs, LoopsArgs),
+    Strands(SimArgs, StrandsArgs),
     Trace(TraceArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -137,6 +140,7 @@ impl Front {
             Asked::Plan(args, request) => advice::followed(begun, plan::plan(args, request), &args.common, request),
             Asked::Sim(args, request) => advice::followed(begun, sim::sim(args, request), &args.common, request),
             Asked::Loops(args, loops) => loops::loops(args, loops),
+            Asked::Strands(args, of) => strands::strands(args, of),
             Asked::Trace(args) => trace::trace(args),
             Asked::Completions(args) => pages::completions(&self, args),
             Asked::Man(args) => pages::man(&self, args),
@@ -199,7 +203,8 @@ impl Front {
             .subcommand(with_applications(PlanArgs::augment_args(Command::new("plan"))))
             .subcommand(
                 with_applications(SimArgs::augment_args(Command::new("sim")))
-                    .subcommand(LoopsArgs::augment_args(Command::new(loops::NAME))),
+                    .subcommand(LoopsArgs::augment_args(Command::new(loops::NAME)))
+                    .subcommand(StrandsArgs::augment_args(Command::new(strands::NAME))),
             )
             .subcommand(TraceArgs::augment_args(Command::new("trace")))
             .subcommand(CompletionsArgs::augment_args(Command::new("completions")))
@@ -215,6 +220,10 @@ impl Front {
             Some(("sim", found)) if found.subcommand_name() == Some(loops::NAME) => {
                 let of = found.subcommand_matches(loops::NAME).unwrap_or(found);
                 Asked::Loops(SimArgs::from_arg_matches(found)?, LoopsArgs::from_arg_matches(of)?)
+            }
+            Some(("sim", found)) if found.subcommand_name() == Some(strands::NAME) => {
+                let of = found.subcommand_matches(strands::NAME).unwrap_or(found);
+                Asked::Strands(SimArgs::from_arg_matches(found)?, StrandsArgs::from_arg_matches(of)?)
             }
             Some(("sim", found)) => Asked::Sim(SimArgs::from_arg_matches(found)?, self.request(found)?),
             Some(("trace", found)) => Asked::Trace(TraceArgs::from_arg_matches(found)?),

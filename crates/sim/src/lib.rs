@@ -18,7 +18,7 @@
 //! | chance | [`Random`] | the same numbers for the same seed |
 //!
 //! On these stand interpreters of what is executed elsewhere on real machines: [`run`] of plans, [`collective`] of the
-//! schedule room's step lists, [`offload`] of its policies. [`papers`] has published machines, and holds the room against their figures.
+//! schedule room's step lists, [`offload`] of its policies, [`strands`] of what a team of threads does by them. [`papers`] has published machines, and holds the room against their figures.
 
 pub mod calibrate;
 pub mod collective;
@@ -34,6 +34,7 @@ mod routes;
 pub mod run;
 mod server;
 mod simulation;
+pub mod strands;
 mod time;
 
 pub use dma::{Dma, DmaId, Transfer};
