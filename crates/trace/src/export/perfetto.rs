@@ -190,9 +190,9 @@ fn described(timeline: &Timeline<'_>, record: &Record) -> (String, Value) {
     let header = &timeline.trace.header;
     match record.kind {
         Kind::Leaf => {
-            let args = match header.plans.is_empty() {
-                false => json!({ "call": record.number, "plan": record.subject }),
-                true => json!({ "task": record.number, "chunks": record.subject }),
+            let args = match &header.strands {
+                None => json!({ "call": record.number, "plan": record.subject }),
+                Some(_) => json!({ "task": record.number, "chunks": record.subject }),
             };
             (header.task(record.index), args)
         }
