@@ -26,12 +26,11 @@ pub(super) fn shared(tally: &mut Tally, begins: &[Time], called: Time, task: &Ta
     let mut first = 0;
     let mut lists: Vec<Range<u32>> = ends.iter().map(|&end| std::mem::replace(&mut first, end)..end).collect();
     let mut free: Vec<(Time, u32)> = begins.iter().map(|begin| (*begin, 0)).collect();
-    loop {
-        // Who is free first claims; of several the first.
-        let Some(me) = (0..free.len()).min_by_key(|participant| free[*participant].0) else { break };
-        if claim(me, lists.len(), |owner, end| end.take(&mut lists[owner])).is_none() {
-            break;
-        }
+    // Who is free first claims; of several the first.
+    let first = |free: &[(Time, u32)]| (0..free.len()).min_by_key(|participant| free[*participant].0);
+    while let Some(me) = first(&free)
+        && claim(me, lists.len(), |owner, end| end.take(&mut lists[owner])).is_some()
+    {
         let met = task.met.get(me).filter(|met| met.chunks > 0);
         free[me].0 += met.map_or(task.chunk, |met| met.chunk);
         free[me].1 += 1;

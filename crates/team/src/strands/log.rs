@@ -72,13 +72,14 @@ impl Log {
         self.interval(Kind::Offload, times, thread as u32, kind.number, task as u32, iterations);
     }
 
-    /// A task executed on the strand's own thread without asking the policy.
-    pub(super) fn call<T: Task>(&mut self, times: [u64; 2], thread: usize, task: &T, strand: u32, pays: bool) {
+    /// A task executed on the strand's own thread without asking the policy: when it began and ended, and the strand went on.
+    pub(super) fn call<T: Task>(&mut self, times: [u64; 3], thread: usize, task: &T, strand: u32, pays: bool) {
+        let [begin, end, goes_on] = times;
         let detail = if pays { CALL } else { ON_HOST };
         let (kind, none, chunks) = (task.kind(), u64::from(NO_TASK), Chunks::of(task));
-        self.decision(times[0], thread, kind, none, strand, 1, detail);
-        self.computed(times, thread as u32, kind, none, chunks.count());
-        self.offloaded(times, thread, kind, none, chunks.iterations());
+        self.decision(begin, thread, kind, none, strand, 1, detail);
+        self.computed([begin, end], thread as u32, kind, none, chunks.count());
+        self.offloaded([begin, goes_on], thread, kind, none, chunks.iterations());
     }
 
     /// A strand has ended.

@@ -117,10 +117,11 @@ impl Strand<'_> {
                 host.counts.borrow_mut().calls += 1;
                 let begin = if host.log.is_some() { clock() } else { 0 };
                 let result = self.call(task);
-                if let Some(log) = &host.log {
-                    log.borrow_mut().call([begin, clock()], host.thread, task, self.number, true);
-                }
+                let end = if host.log.is_some() { clock() } else { 0 };
                 self.look_around();
+                if let Some(log) = &host.log {
+                    log.borrow_mut().call([begin, end, clock()], host.thread, task, self.number, true);
+                }
                 result
             }
             Way::OnHost => {
@@ -131,7 +132,7 @@ impl Strand<'_> {
                 let taken_ns = host.shared.ns(Tick(end).since(Tick(begin)));
                 host.tallies.borrow_mut().on_host(kind.number, iterations, taken_ns);
                 if let Some(log) = &host.log {
-                    log.borrow_mut().call([begin, end], host.thread, task, self.number, false);
+                    log.borrow_mut().call([begin, end, end], host.thread, task, self.number, false);
                 }
                 result
             }
