@@ -398,7 +398,8 @@ impl<'a> Run<'a> {
         if !task.met.is_empty() {
             asks.late = Some(&task.met);
         }
-        let way = self.threads[thread].tallies.way(self.quiet, self.throttle, task.kind, task.iterations);
+        let tallies = &mut self.threads[thread].tallies;
+        let way = Way::of(self.quiet, self.throttle, || tallies.side(task.kind, task.iterations));
         if way != Way::Offload {
             self.outcome.busy += task.work();
             let taken = task.work() + self.costs.call;

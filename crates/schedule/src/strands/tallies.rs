@@ -31,6 +31,22 @@ pub enum Way {
     Offload,
 }
 
+impl Way {
+    /// That of the next task. `quiet`: an off-load could only get the worker it comes from
+    /// ([`Lines::is_quiet`](super::Lines::is_quiet)). Where hosts execute what does not pay to be off-loaded, `side` says where it
+    /// costs less ([`Tallies::side`]).
+    #[inline]
+    pub fn of(quiet: bool, throttle: bool, side: impl FnOnce() -> Side) -> Way {
+        if quiet {
+            Way::Call
+        } else if throttle && side() == Side::Host {
+            Way::OnHost
+        } else {
+            Way::Offload
+        }
+    }
+}
+
 /// How a task went that was off-loaded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Done {
@@ -56,17 +72,9 @@ impl Tallies {
         &mut self.all[place].1
     }
 
-    /// How the next task is executed. `quiet`: an off-load could only get the worker it comes from
-    /// ([`Lines::is_quiet`](super::Lines::is_quiet)).
-    #[inline]
-    pub fn way(&mut self, quiet: bool, throttle: bool, kind: u16, iterations: u64) -> Way {
-        if quiet {
-            Way::Call
-        } else if throttle && self.of(kind, iterations).granularity.choose() == Side::Host {
-            Way::OnHost
-        } else {
-            Way::Offload
-        }
+    /// Where the next task costs less, as far as is known, or is to be measured.
+    pub fn side(&mut self, kind: u16, iterations: u64) -> Side {
+        self.of(kind, iterations).granularity.choose()
     }
 
     /// A task that was executed [`Way::OnHost`] took so long.

@@ -39,7 +39,7 @@ pub(super) struct Host<'r> {
     /// The task that a strand executes on its own thread at this moment, for messages.
     pub(super) doing: Cell<Option<&'static str>>,
     /// When another strand should have its turn.
-    pub(super) slice: RefCell<Slice>,
+    pub(super) slice: Cell<Slice>,
     /// When the strand that runs was switched in.
     pub(super) since: Cell<u64>,
     /// What was chosen when the strand gave way that was switched out last.
@@ -69,7 +69,7 @@ impl<'r> Host<'r> {
             tallies: RefCell::default(),
             counts: RefCell::default(),
             doing: Cell::new(None),
-            slice: RefCell::default(),
+            slice: Cell::default(),
             since: Cell::new(0),
             chosen: Cell::new(None),
             orders: RefCell::default(),

@@ -111,8 +111,7 @@ impl Strand<'_> {
         // Whose task is kept has helpers, though nobody is idle.
         let quiet = host.shared.is_quiet() && host.orders().kept.is_none();
         let throttle = host.shared.throttle;
-        let way = host.tallies.borrow_mut().way(quiet, throttle, kind.number, iterations);
-        match way {
+        match Way::of(quiet, throttle, || host.tallies.borrow_mut().side(kind.number, iterations)) {
             Way::Call => {
                 host.counts.borrow_mut().calls += 1;
                 let begin = if host.log.is_some() { clock() } else { 0 };
@@ -163,7 +162,10 @@ impl Strand<'_> {
     /// Gives way when the slice is over. Looks at the clock only now and then.
     #[inline]
     fn look_around(&self) {
-        if self.host.slice.borrow_mut().called() {
+        let mut slice = self.host.slice.get();
+        let is_due = slice.called();
+        self.host.slice.set(slice);
+        if is_due {
             self.give_way_after_slice(clock());
         }
     }
