@@ -121,20 +121,28 @@ pub fn profile(seed: u64, nodes: usize) -> String {
 
 /// The text of [`profile`], made as it is read.
 pub(crate) fn profile_text(seed: u64, nodes: usize) -> impl BufRead {
-    Pieces { pieces: profile_pieces(seed, nodes).map(String::into_bytes), piece: Vec::new(), at: 0 }
+    let mut pieces = profile_pieces(seed, nodes);
+    Pieces {
+        next: move |piece: &mut Vec<u8>| piece.extend(pieces.next().into_iter().flat_map(String::into_bytes)),
+        piece: Vec::new(),
+        at: 0,
+    }
 }
 
 /// Text that is made piece by piece.
-struct Pieces<I> {
-    pieces: I,
+struct Pieces<F> {
+    /// Appends the next one, if there is one.
+    next: F,
     piece: Vec<u8>,
     at: usize,
 }
 
-impl<I: Iterator<Item = Vec<u8>>> BufRead for Pieces<I> {
+impl<F: FnMut(&mut Vec<u8>)> BufRead for Pieces<F> {
     fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
         if self.at == self.piece.len() {
-            (self.piece, self.at) = (self.pieces.next().unwrap_or_default(), 0);
+            self.piece.clear();
+            (self.next)(&mut self.piece);
+            self.at = 0;
         }
         Ok(&self.piece[self.at..])
     }
@@ -144,7 +152,7 @@ impl<I: Iterator<Item = Vec<u8>>> BufRead for Pieces<I> {
     }
 }
 
-impl<I: Iterator<Item = Vec<u8>>> Read for Pieces<I> {
+impl<F: FnMut(&mut Vec<u8>)> Read for Pieces<F> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.fill_buf()?.read(buffer)?;
         self.consume(read);
@@ -247,12 +255,17 @@ impl Sequences {
     }
 
     /// Their text.
-    pub(crate) fn text(self) -> impl BufRead {
-        Pieces { pieces: self, piece: Vec::new(), at: 0 }
+    pub(crate) fn text(mut self) -> impl BufRead {
+        let next = move |text: &mut Vec<u8>| {
+            if self.made < self.count {
+                self.make(text);
+            }
+        };
+        Pieces { next, piece: Vec::new(), at: 0 }
     }
 
     /// The next sequence.
-    fn make(&mut self) -> Vec<u8> {
+    fn make(&mut self, text: &mut Vec<u8>) {
         let length = self.begin();
         let Sequences { numbers, residues, .. } = self;
         residues.clear();
@@ -264,20 +277,11 @@ impl Sequences {
             self.residues.splice(at..at, relative);
         }
         let what = if related { "with a relative of the profile" } else { "at random" };
-        let mut text = format!(">made{} {what}\n", self.made).into_bytes();
+        text.extend_from_slice(format!(">made{} {what}\n", self.made).as_bytes());
         for line in self.residues.chunks(60) {
             text.extend_from_slice(line);
             text.push(b'\n');
         }
-        text
-    }
-}
-
-impl Iterator for Sequences {
-    type Item = Vec<u8>;
-
-    fn next(&mut self) -> Option<Vec<u8>> {
-        (self.made < self.count).then(|| self.make())
     }
 }
 
