@@ -122,11 +122,8 @@ pub fn profile(seed: u64, nodes: usize) -> String {
 /// The text of [`profile`], made as it is read.
 pub(crate) fn profile_text(seed: u64, nodes: usize) -> impl BufRead {
     let mut pieces = profile_pieces(seed, nodes);
-    Pieces {
-        next: move |piece: &mut Vec<u8>| piece.extend(pieces.next().into_iter().flat_map(String::into_bytes)),
-        piece: Vec::new(),
-        at: 0,
-    }
+    let next = move |piece: &mut Vec<u8>| piece.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
+    Pieces { next, piece: Vec::new(), at: 0 }
 }
 
 /// Text that is made piece by piece.

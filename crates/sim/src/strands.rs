@@ -1,9 +1,10 @@
 //! Strands in virtual time: what a team's threads do with searches whose kernels are off-loaded.
 //!
 //! Which strand a thread goes on with, whether a task is off-loaded, who gets it, how its loop is shared out and who claims
-//! which chunk is decided by the rules of the schedule room ([`Lines`], [`Tallies`], [`claim`]), the very ones that threads
-//! go by. What is modelled beside them is what threads take: for an off-load, until another thread looks, to claim. How long
-//! strands compute between their off-loads, and how long chunks take, is told; [`recorded`] takes it from a trace.
+//! which chunk is decided by the rules of the schedule room ([`Lines`], [`Tallies`], [`multigrain_schedule::claim`]), the very
+//! ones that threads go by. What is modelled beside them is what threads take: for an off-load, until another thread looks, to
+//! claim. How long strands compute between their off-loads, and how long chunks take, is told; [`recorded`] takes it from a
+//! trace.
 //!
 //! Every thread has a processor for itself. What others took of the processors in a traced run is repeated: it lengthened
 //! chunks and the time between them, and helpers come as late as they came to the same loop, or to the strand's last one that

@@ -246,9 +246,9 @@ impl Probed {
         let mut checked = comparison.checked(1.0, covered);
         if undecided > 0 && checked.holds() {
             checked.uncovered = Some(format!(
-                "{undecided} parts of rows were not decided: their probes are NaN or infinite, as numbers of the inputs may make \
-                 them, and they are too many to be computed again; look for such numbers in the inputs, and for some too \
-                 large for float32"
+                "{undecided} parts of rows were not decided: their probes are beyond what roundings usually make, or NaN or \
+                 infinite as numbers of the inputs may make them, and they are too many to be computed again; look for such \
+                 numbers in the inputs, and for some too large for float32"
             ));
         }
         Ok(Checked { wrong, ..checked })
