@@ -25,8 +25,12 @@ const NEAR: f64 = 1.1;
 /// At most [`FINALISTS_MIN`] of them, and so many that cost more and move less.
 pub(crate) const LEANEST: usize = 4;
 
-/// The most sub-calls that are planned to choose among candidates.
-pub(crate) const CALLS_PLANNED_MAX: u64 = 1 << 16;
+/// The most sub-calls that are planned to choose among candidates, in all searches for a program together: one or two seconds.
+pub(crate) const CALLS_PLANNED_MAX: u64 = 1 << 17;
+/// A search takes this part of what is left of them at most: however many shapes there are, some are left for the next.
+const SEARCH_SHARE: u64 = 4;
+/// Without slots so many sub-calls are planned in the time of one with.
+const CALLS_UNSTAGED: u64 = 4;
 
 /// Prices and bytes this close are equal; then smaller blocks are better, whose transfers overlap more evenly.
 const EQUAL: f64 = 1.01;
@@ -45,6 +49,12 @@ pub(crate) struct Candidate {
     pub(crate) price: f64,
     /// How the edge's rules, where they are enforced, let the worst of its blocks pass.
     pub(crate) movable: Movable,
+}
+
+/// What a search has chosen, and how many sub-calls it planned to do so, as [`CALLS_PLANNED_MAX`] counts them.
+pub(crate) struct Found {
+    pub(crate) tunables: Tunables,
+    pub(crate) planned: u64,
 }
 
 /// Longer axes are cut as ones of this length: what rounding makes of it is still a number.
@@ -88,14 +98,16 @@ pub(crate) fn spans(spec: &Tunable) -> Vec<u64> {
     values
 }
 
-/// So many ways of choosing a value of each list are looked at, at most.
-const COMBINATIONS_MAX: usize = 1 << 16;
+/// So many ways of choosing a value of each list are looked at, at most, where a formula tells what they cost, and where each is
+/// split to know.
+pub(crate) const COMBINATIONS_MAX: usize = 1 << 16;
+pub(crate) const COMBINATIONS_SPLIT_MAX: usize = 128;
 
 /// Leaves every second value out of the longest list, and again, until there are not too many ways of choosing one of each: the
 /// first and the last stay, and of two the last, since something should fit.
-pub(crate) fn thinned(mut lists: Vec<Vec<u64>>) -> Vec<Vec<u64>> {
+pub(crate) fn thinned(mut lists: Vec<Vec<u64>>, most: usize) -> Vec<Vec<u64>> {
     let ways = |lists: &[Vec<u64>]| lists.iter().map(Vec::len).fold(1, usize::saturating_mul);
-    while ways(&lists) > COMBINATIONS_MAX
+    while ways(&lists) > most
         && let Some(longest) = lists.iter_mut().max_by_key(|list| list.len())
     {
         let last = longest.len() - 1;
@@ -145,7 +157,7 @@ pub(crate) fn finals(
     scope: &Scope,
     mut fitting: Vec<Candidate>,
     depth_max: usize,
-) -> Option<Tunables> {
+) -> Option<Found> {
     let plan = |candidate: &Candidate, thorough: bool| -> Option<(f64, u64)> {
         let split = split_with(scope, &candidate.tunables).and_then(|split| as_counted(facts, scope, split)).ok()?;
         let kept = kept(facts, scope, &candidate.tunables);
@@ -154,15 +166,18 @@ pub(crate) fn finals(
     };
     let seconds = fitting.first().map_or(0.0, |best| best.guess);
     let calls_planned = if facts.children > 1 { CALLS_PLANNED_PLACED } else { CALLS_PLANNED };
-    let calls_planned = calls_planned.max((calls_planned as f64 * seconds).min(CALLS_PLANNED_MAX as f64) as u64);
+    let most = facts.searched_max / SEARCH_SHARE * if facts.stages() { 1 } else { CALLS_UNSTAGED };
+    let calls_planned = (calls_planned as f64 * seconds.max(1.0)).min(most as f64) as u64;
     let mut calls = 0;
     let few = fitting.iter().enumerate().take_while(|(number, candidate)| {
-        let (least, most) = if calls < CALLS_PLANNED_MAX { (FINALISTS_MIN, FINALISTS) } else { (1, 1) };
-        let goes_on = *number < least || (*number < most && calls < calls_planned);
+        let least = if calls < most { FINALISTS_MIN } else { 1 };
+        let goes_on = *number < least || (*number < FINALISTS && calls < calls_planned);
         calls += candidate.calls;
         goes_on
     });
     let few = few.count();
+    let calls_of = |candidates: &mut dyn Iterator<Item = &Candidate>| candidates.map(|one| one.calls).sum::<u64>();
+    let mut planned_calls = calls_of(&mut fitting[..few].iter());
     // A plan that fits is made beside others that are larger than it while they are made.
     let at_once = |longest: u64| (facts.drafts_calls_max / (DRAFT_CALLS * longest.max(1))).max(1) as usize;
     let longest = |candidates: &mut dyn Iterator<Item = &Candidate>| candidates.map(|one| one.calls).max().unwrap_or(1);
@@ -189,8 +204,9 @@ pub(crate) fn finals(
             calls += candidate.calls;
             calls <= calls_planned
         });
-        let affordable = affordable.count().max(if calls < CALLS_PLANNED_MAX { THOROUGH_MIN } else { 1 });
+        let affordable = affordable.count().max(if calls < most { THOROUGH_MIN } else { 1 });
         planned.truncate(affordable);
+        planned_calls += calls_of(&mut planned.iter().map(|(_, candidate)| candidate));
         let workers = at_once(longest(&mut planned.iter().map(|(_, candidate)| candidate)));
         let thorough = in_parallel(workers, &planned, |(_, candidate)| plan(candidate, true));
         for ((found, _), thorough) in planned.iter_mut().zip(thorough) {
@@ -204,11 +220,12 @@ pub(crate) fn finals(
     let leanest = close.filter(|found| found.1 as f64 <= least as f64 * EQUAL);
     let (price, bytes) = leanest.min_by(|a, b| a.0.total_cmp(&b.0))?;
     planned.retain(|(found, _)| found.0 <= price * EQUAL && found.1 as f64 <= bytes as f64 * EQUAL);
-    if facts.stages() {
-        planned.into_iter().min_by_key(|(_, c)| c.footprint).map(|(_, c)| c.tunables)
-    } else {
-        planned.into_iter().min_by(|a, b| a.0.0.total_cmp(&b.0.0)).map(|(_, c)| c.tunables)
-    }
+    let (_, chosen) = match facts.stages() {
+        true => planned.into_iter().min_by_key(|(_, c)| c.footprint),
+        false => planned.into_iter().min_by(|a, b| a.0.0.total_cmp(&b.0.0)),
+    }?;
+    let planned = planned_calls / if facts.stages() { 1 } else { CALLS_UNSTAGED };
+    Some(Found { tunables: chosen.tunables, planned })
 }
 
 /// Applies a function to every item on all processors, or so many; the results are in the order of the items.

@@ -42,6 +42,8 @@ pub(crate) struct EdgeFacts<'m> {
     pub(crate) calls_max: u64,
     /// The most calls that the drafts which a search compares at one time may have together.
     pub(crate) drafts_calls_max: u64,
+    /// How many calls may still be planned to choose among candidates.
+    pub(crate) searched_max: u64,
     /// The longest list of calls where they can be parts instead.
     pub(crate) listed_max: u64,
     /// Whether the call that is planned is a part, of which nobody makes parts again.
@@ -239,6 +241,7 @@ pub(crate) fn facts<'m>(
         partials_bytes: 0,
         calls_max: u64::MAX,
         drafts_calls_max: u64::MAX,
+        searched_max: u64::MAX,
         listed_max: u64::MAX,
         is_part: false,
         hosts: &[],

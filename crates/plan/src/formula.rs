@@ -1,7 +1,7 @@
 //! The choice of tunables where the cost of a nest of loops is a formula ([`crate::estimate`]): all nests of some orders are
 //! looked at, the best are refined, the most promising planned.
 
-use crate::candidates::{Candidate, FINALISTS, LEANEST, combinations, finals, in_parallel};
+use crate::candidates::{Candidate, FINALISTS, Found, LEANEST, combinations, finals, in_parallel};
 use crate::cost::CLOSE;
 use crate::estimate::{FRIENDLY, Loop, Nest};
 use crate::facts::EdgeFacts;
@@ -113,10 +113,11 @@ pub(crate) fn by_formula(
     is_mapped: bool,
     depth_max: usize,
     known: Option<&Tunables>,
-) -> Result<Tunables, Unfit> {
+) -> Result<Found, Unfit> {
     let (facts, task) = (nest.facts(), &scope.tasks[0]);
     let specs = &task.tunables(nest.call())[..];
     let named = |loops: &[Loop]| loops.iter().map(|&(axis, length)| (specs[axis].name, length)).collect::<Tunables>();
+    let unplanned = |loops: &[Loop]| Found { tunables: named(loops), planned: 0 };
     let candidate = |loops: &[Loop]| {
         let found = nest.estimate(loops);
         Candidate {
@@ -214,13 +215,13 @@ pub(crate) fn by_formula(
         }
         // What would be a long list is not planned as one: the formula decides, and so many calls of it are planned as parts.
         if let Some(best) = looked.first().filter(|best| best.is_in_parts) {
-            return Ok(named(&best.loops));
+            return Ok(unplanned(&best.loops));
         }
         looked.retain(|found| !found.is_in_parts);
         lean_ones_ahead(&mut looked);
         let fitting: Vec<Candidate> = looked.iter().map(|found| candidate(&found.loops)).filter(fits).collect();
         let planned = finals(facts, scope, fitting, depth_max);
-        if let Some(best) = planned.or(long.map(|long| named(&long.loops))) {
+        if let Some(best) = planned.or(long.map(|long| unplanned(&long.loops))) {
             return Ok(best);
         }
     }

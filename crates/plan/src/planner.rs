@@ -1,5 +1,6 @@
 //! The planner: runs the passes for every edge from the root down and caches plans by shape.
 
+use crate::candidates::CALLS_PLANNED_MAX;
 use crate::cost::SLOWER_UNDIVIDED;
 use crate::edge::{Draft, Overflow, draft};
 use crate::error::{Enough, PlanError};
@@ -141,6 +142,8 @@ pub struct Planner<'m> {
     chosen: FxHashMap<(usize, SetAside, Key), Tunables>,
     /// The last call of each task whose split is free that was searched for, and what was found.
     searched: FxHashMap<(usize, SetAside, usize), (CallShape, Tunables)>,
+    /// How many sub-calls may still be planned to choose among candidates.
+    searches_left: u64,
     /// By edge: what is known of calls that are parts.
     pub(crate) hints: FxHashMap<(usize, Key), Hint>,
     /// Names of the tasks that were split, with the memory into whose blocks.
@@ -157,6 +160,7 @@ impl<'m> Planner<'m> {
             machine,
             layout,
             mapping,
+            searches_left: CALLS_PLANNED_MAX,
             options,
             plans: FxHashMap::default(),
             divided: FxHashMap::default(),
@@ -581,10 +585,11 @@ impl<'m> Planner<'m> {
         self.split.insert((task.name().to_owned(), self.machine.memory(facts.child).name.clone()));
         let hint = self.hints.get(&(facts.number, (identity(task), shape.clone())));
         let known = hint.and_then(|hint| Some((hint.loops.as_ref()?, hint.leads)));
+        let facts = EdgeFacts { searched_max: self.searches_left, ..*facts };
         let facts = &match known {
             Some((loops, leads)) if !leads || turns(task, shape, loops) > facts.listed_max => return Ok(loops.clone()),
-            Some(_) => EdgeFacts { calls_max: facts.listed_max, is_part: true, ..*facts },
-            None => *facts,
+            Some(_) => EdgeFacts { calls_max: facts.listed_max, is_part: true, ..facts },
+            None => facts,
         };
         let known = known.map(|(loops, _)| loops);
         let may_be_like =
@@ -592,16 +597,17 @@ impl<'m> Planner<'m> {
         let depth_max = self.options.depth_max;
         let alike = (facts.number, set_aside, identity(task));
         let other = self.searched.get(&alike).filter(|_| may_be_like);
-        let tunables = match other.and_then(|other| like(facts, task, shape, depth_max, other)) {
-            Some(tunables) => tunables,
-            None => {
-                let found = choose(self.machine, facts, &self.mapping, task, shape, depth_max, known)?;
-                if may_be_like {
-                    self.searched.insert(alike, (shape.clone(), found.clone()));
-                }
-                found
-            }
+        let like = other.and_then(|other| like(facts, task, shape, depth_max, other));
+        let is_like = like.is_some();
+        let found = match like {
+            Some(found) => found,
+            None => choose(self.machine, facts, &self.mapping, task, shape, depth_max, known)?,
         };
+        self.searches_left = self.searches_left.saturating_sub(found.planned);
+        let tunables = found.tunables;
+        if may_be_like && !is_like {
+            self.searched.insert(alike, (shape.clone(), tunables.clone()));
+        }
         self.tasks.push(task.clone());
         self.chosen.insert(key, tunables.clone());
         Ok(tunables)

@@ -6,7 +6,8 @@
 //! refined; the most promising are then planned in earnest, and the cheapest plan decides.
 
 use crate::candidates::{
-    CALLS_PLANNED_MAX, Candidate, as_counted, combinations, finals, in_parallel, spans, split_with, thinned, values,
+    COMBINATIONS_MAX, COMBINATIONS_SPLIT_MAX, Candidate, Found, as_counted, combinations, finals, in_parallel, spans,
+    split_with, thinned, values,
 };
 use crate::cost::{UNEVEN, moving_seconds, staging_seconds, stolen_seconds, transfer_seconds, unevenness};
 use crate::error::{Enough, PlanError};
@@ -28,6 +29,8 @@ const CALLS_FEW: u64 = 2048;
 const CALLS_FEW_CHILD: u64 = 16;
 /// The same in a shared address space, for each child: more pieces balance no better.
 const CALLS_FEW_SHARED: u64 = 32;
+/// More sub-calls than this are not listed where the call can be taken apart into its stages.
+const CALLS_STAGED_MAX: u64 = 1 << 16;
 /// How many candidates of a class with many sub-calls are looked at before all of them are.
 const PROBES: usize = 24;
 /// How many transfers are in a disk's queue, in the first look.
@@ -45,7 +48,7 @@ pub(crate) fn choose(
     shape: &CallShape,
     depth_max: usize,
     known: Option<&Tunables>,
-) -> Result<Tunables, PlanError> {
+) -> Result<Found, PlanError> {
     let specs = task.tunables(shape);
     let memory = machine.memory(facts.child).name.clone();
     let fixed = fixed_values(mapping, task, &memory, &specs)?;
@@ -63,7 +66,7 @@ pub(crate) fn choose(
             None => values(&Tunable { multiple: every(number, spec), ..*spec }, specs.len()),
         })
         .collect();
-    let lists = thinned(lists);
+    let lists = thinned(lists, if nest.is_some() { COMBINATIONS_MAX } else { COMBINATIONS_SPLIT_MAX });
     let scope = Scope::of_call(task, shape);
     if let Some(nest) = &nest {
         let is_mapped = !fixed.is_empty();
@@ -106,7 +109,7 @@ pub(crate) fn choose(
     let fewest = numbered.iter().map(|(calls, _)| *calls).min();
     // What has stages is rather taken apart than a very long list.
     let calls_max =
-        if task.stages(shape)?.is_empty() { facts.calls_max } else { facts.calls_max.min(CALLS_PLANNED_MAX) };
+        if task.stages(shape)?.is_empty() { facts.calls_max } else { facts.calls_max.min(CALLS_STAGED_MAX) };
     numbered.retain(|(calls, _)| *calls <= calls_max);
     if let (Some(calls), true) = (fewest, numbered.is_empty()) {
         return Err(too_many(machine, facts, task, calls, !fixed.is_empty()));
@@ -196,7 +199,7 @@ pub(crate) fn like(
     shape: &CallShape,
     depth_max: usize,
     (other, chosen): &(CallShape, Tunables),
-) -> Option<Tunables> {
+) -> Option<Found> {
     let near = |(a, b): (u64, u64)| a.abs_diff(b) <= a.max(b) / ALIKE;
     let mut elements = shape.shapes.iter().zip(&other.shapes).map(|(a, b)| (a.elements(), b.elements()));
     let (specs, others) = (task.tunables(shape), task.tunables(other));
@@ -307,7 +310,7 @@ fn refusal(
             capacity: readable_bytes(capacity),
             tile,
             need: readable_bytes(smallest.footprint),
-            largest: describe(&largest),
+            largest: describe(&largest.tunables),
         },
         Err(error) => error,
     }
