@@ -93,7 +93,7 @@ impl Asked {
     fn found(
         &self,
         job: &Job,
-        plan: &mut impl FnMut(&mut Planner<'_>) -> Result<Arc<Plan>, PlanError>,
+        plan_for: &mut impl FnMut(&mut Planner<'_>) -> Result<Arc<Plan>, PlanError>,
         start: Option<Aside>,
         aside: &mut Option<Aside>,
     ) -> Result<Arc<Plan>, Error> {
@@ -110,9 +110,21 @@ impl Asked {
             options.calls_max = self.options.calls_max.min(calls_beside(of_plan, job.kept_bytes()));
             machine = machine.with_capacity(&name, capacity_bytes - of_plan)?;
         }
+        let keeps_of = |plan: &Plan| Keeps::of(&self.machine, plan, job, self.options.disk_buffer_bytes, self.part);
+        // Of a run of which nothing is left but names, nothing is kept.
+        let runs_with = |plan: &Plan, keeps: &Keeps| keeps.bytes() <= capacity_bytes || plan.calls.is_empty();
+        // How much has to be set aside is found without a search, and what is best within the rest with one.
+        let mut searches = true;
         for _ in 0..PLANNED_AGAIN_MAX {
-            let planned = plan(&mut Planner::new(&machine, self.mapping.clone(), options.clone()));
+            let searched_max = if searches { options.searched_max } else { 0 };
+            let searched = std::mem::replace(&mut searches, false);
+            let quick = PlanOptions { searched_max, ..options.clone() };
+            let planned = plan_for(&mut Planner::new(&machine, self.mapping.clone(), quick));
             let planned = match planned {
+                Err(PlanError::DoesNotFit { .. }) if !searched => {
+                    searches = true;
+                    continue;
+                }
                 // With less room for blocks there are no fewer calls.
                 Err(PlanError::TooManyCalls { calls, .. })
                     if of_plan > 0
@@ -146,11 +158,14 @@ impl Asked {
                 Ok(plan) => Some(plan),
             };
             if let Some(plan) = planned {
-                let keeps = Keeps::of(&self.machine, &plan, job, self.options.disk_buffer_bytes, self.part)?;
-                // Of a run of which nothing is left but names, nothing is kept.
-                let runs = keeps.bytes() <= capacity_bytes || plan.calls.is_empty();
+                let keeps = keeps_of(&plan)?;
+                let runs = runs_with(&plan, &keeps);
                 if runs && keeps.afterwards() <= capacity_bytes {
-                    return Ok(plan);
+                    let search = || plan_for(&mut Planner::new(&machine, self.mapping.clone(), options.clone())).ok();
+                    let Some(best) = (!searched).then(search).flatten() else { return Ok(plan) };
+                    let keeps = keeps_of(&best)?;
+                    let fits = runs_with(&best, &keeps) && keeps.afterwards() <= capacity_bytes;
+                    return Ok(if fits && best.seconds < plan.seconds { best } else { plan });
                 }
                 let found = Aside::of(&plan, &keeps, options.listed_max, capacity_bytes);
                 let is_best = |found: &Aside| !runs && aside.as_ref().is_none_or(|best| found.seconds < best.seconds);
@@ -229,7 +244,7 @@ impl Aside {
 }
 
 /// So often a job is planned again with less room for blocks.
-const PLANNED_AGAIN_MAX: usize = 10;
+const PLANNED_AGAIN_MAX: usize = 16;
 
 /// So often shorter lists are tried where they have not led to parts yet.
 const SHORTER_MAX: u32 = 2;

@@ -98,8 +98,8 @@ pub(crate) fn spans(spec: &Tunable) -> Vec<u64> {
     values
 }
 
-/// So many ways of choosing a value of each list are looked at, at most, where a formula tells what they cost, and where each is
-/// split to know.
+/// So many ways of choosing a value of each list are looked at, at most, and where each is split to know what it costs and there are
+/// many searches.
 pub(crate) const COMBINATIONS_MAX: usize = 1 << 16;
 pub(crate) const COMBINATIONS_SPLIT_MAX: usize = 128;
 

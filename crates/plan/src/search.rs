@@ -6,8 +6,8 @@
 //! refined; the most promising are then planned in earnest, and the cheapest plan decides.
 
 use crate::candidates::{
-    COMBINATIONS_MAX, COMBINATIONS_SPLIT_MAX, Candidate, Found, as_counted, combinations, finals, in_parallel, spans,
-    split_with, thinned, values,
+    CALLS_PLANNED_MAX, COMBINATIONS_MAX, COMBINATIONS_SPLIT_MAX, Candidate, Found, as_counted, combinations, finals,
+    in_parallel, spans, split_with, thinned, values,
 };
 use crate::cost::{UNEVEN, moving_seconds, staging_seconds, stolen_seconds, transfer_seconds, unevenness};
 use crate::error::{Enough, PlanError};
@@ -66,7 +66,9 @@ pub(crate) fn choose(
             None => values(&Tunable { multiple: every(number, spec), ..*spec }, specs.len()),
         })
         .collect();
-    let lists = thinned(lists, if nest.is_some() { COMBINATIONS_MAX } else { COMBINATIONS_SPLIT_MAX });
+    // What has no formula is split to be looked at: where much has been searched for already, in fewer ways.
+    let is_coarse = nest.is_none() && facts.searched_max <= CALLS_PLANNED_MAX / 2;
+    let lists = thinned(lists, if is_coarse { COMBINATIONS_SPLIT_MAX } else { COMBINATIONS_MAX });
     let scope = Scope::of_call(task, shape);
     if let Some(nest) = &nest {
         let is_mapped = !fixed.is_empty();
