@@ -159,6 +159,10 @@ pub struct Beyond {
     pub ratio: f64,
 }
 
+/// Where partial sums of probes are larger, an element's may have been beyond single precision: a probe weighs it by at least a
+/// half, and a sum of squares of partial sums by as little as a half again, and elements beside it may take away from it.
+const OVERFLOWING: f64 = f32::MAX as f64 / 16.0;
+
 /// Probes that are beyond what is allowed and remembered: the worst ones.
 const REMEMBERED: usize = 4096;
 
@@ -173,7 +177,7 @@ pub struct Probed {
 
 impl Probed {
     /// Takes what the probes of one row and group of columns found and what was expected; `allowed` is what they may differ
-    /// by. So many elements are in the probes, and so many were left out, being as little a number as their inputs.
+    /// by, [`DEVIATIONS`] of it. So many elements are in the probes, and so many were left out, being as little a number as their inputs.
     pub fn compare(
         &mut self,
         at: (u64, u64),
@@ -182,11 +186,12 @@ impl Probed {
         allowed: f64,
     ) {
         let mut ratio: f64 = 0.0;
+        let may_overflow = allowed > DEVIATIONS * UNIT_ROUNDOFF * OVERFLOWING;
         for (found, expected) in probes {
             // What is no number where a number is expected is as wrong as can be, and the reverse.
             let error = match (found.is_finite(), expected.is_finite() && allowed.is_finite()) {
                 (true, true) => (found - expected).abs() / allowed,
-                (false, false) => f64::NAN,
+                (false, is_finite) if may_overflow || !is_finite => f64::NAN,
                 _ => f64::INFINITY,
             };
             ratio = if error.is_nan() || ratio.is_nan() { f64::NAN } else { ratio.max(error) };
@@ -259,19 +264,32 @@ impl Probed {
 mod tests {
     use super::*;
 
+    /// So many rows of which the probes found and expected this, and 32 are looked at again, which are right.
+    fn judged(rows: u64, probes: (f64, f64), allowed: f64) -> Checked {
+        let mut probed = Probed::default();
+        for row in 0..rows {
+            probed.compare((row, 0), (8, 0), [probes].into_iter(), allowed);
+        }
+        let again = |these: &[Beyond], comparison: &mut Comparison| {
+            these.iter().for_each(|beyond| comparison.add_error(0.0, beyond.elements));
+            Ok(None)
+        };
+        probed.judge(16, 32, "all", again).unwrap()
+    }
+
+    #[test]
+    fn what_may_have_overflowed_is_not_called_wrong() {
+        let of_sums = |sums: f64| DEVIATIONS * UNIT_ROUNDOFF * sums;
+        let most = f64::from(f32::MAX);
+        let overflown = judged(33, (f64::INFINITY, 2.0 * most), of_sums(most));
+        assert!(overflown.holds() && overflown.uncovered.is_some(), "{overflown:?}");
+        let wrong = judged(33, (f64::INFINITY, 1.0), of_sums(most / 1e3));
+        assert!(!wrong.holds(), "{wrong:?}");
+    }
+
     #[test]
     fn what_was_not_decided_is_not_called_right() {
-        let checked = |rows: u64| {
-            let mut probed = Probed::default();
-            for row in 0..rows {
-                probed.compare((row, 0), (8, 0), [(f64::NAN, f64::NAN)].into_iter(), 1.0);
-            }
-            let again = |these: &[Beyond], comparison: &mut Comparison| {
-                these.iter().for_each(|beyond| comparison.add_error(0.0, beyond.elements));
-                Ok(None)
-            };
-            probed.judge(16, 32, "all", again).unwrap()
-        };
+        let checked = |rows: u64| judged(rows, (f64::NAN, f64::NAN), 1.0);
         let few = checked(32);
         assert!(few.holds() && few.uncovered.is_none(), "{few:?}");
         // More than are remembered.
