@@ -37,6 +37,14 @@ pub struct Machine {
     pub sharing: Time,
 }
 
+impl Machine {
+    /// A machine on which nothing takes time but work.
+    pub fn free(cores: u32, threads_per_core: u32, workers: u32) -> Machine {
+        let [switch, refill, message, fork, join, sharing] = [Time::ZERO; 6];
+        Machine { cores, threads_per_core, workers, switch, refill, message, fork, join, sharing }
+    }
+}
+
 /// What a hardware thread does while a program's task is off-loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {

@@ -11,17 +11,7 @@ fn us(us: f64) -> Time {
 
 /// One core of two hardware threads, four workers; everything but work is free.
 fn machine() -> Machine {
-    Machine {
-        cores: 1,
-        threads_per_core: 2,
-        workers: 4,
-        switch: Time::ZERO,
-        refill: Time::ZERO,
-        message: Time::ZERO,
-        fork: Time::ZERO,
-        join: Time::ZERO,
-        sharing: Time::ZERO,
-    }
+    Machine::free(1, 2, 4)
 }
 
 /// Ten tasks of 100 us, 10 us of host time before each; 80 us are a loop of 100 iterations.

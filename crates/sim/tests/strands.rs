@@ -139,17 +139,7 @@ fn hosts_of_their_own_are_those_of_off_loading_programs() {
             FREE,
             &vec![program; programs as usize],
         );
-        let machine = offload::Machine {
-            cores: hosts,
-            threads_per_core: 1,
-            workers,
-            switch: Time::ZERO,
-            refill: Time::ZERO,
-            message: Time::ZERO,
-            fork: Time::ZERO,
-            join: Time::ZERO,
-            sharing: Time::ZERO,
-        };
+        let machine = offload::Machine::free(hosts, 1, workers);
         let load = offload::Load {
             program: offload::Program {
                 tasks,
