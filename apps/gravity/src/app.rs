@@ -86,12 +86,11 @@ impl Application for Args {
 
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
         let step = self.step()?;
-        let particles = self.particles(runtime, f64::from(step.softening2).sqrt())?;
+        let (n, content) = self.particles(runtime, f64::from(step.softening2).sqrt())?;
         let every = self.snapshots.unwrap_or(match self.picture {
             Some(_) => self.steps.div_ceil(PICTURE_SNAPSHOTS),
             None => self.steps,
         });
-        let n = particles.rows.len() as u64;
         let simulation = Simulation { particles: n, steps: self.steps, every, step, energies: self.energies.is_some() };
         let calls = simulation.calls();
         if calls > CALLS_MAX {
@@ -108,8 +107,14 @@ impl Application for Args {
         }
         let built = simulation.build(Isa::detect())?;
         let (initial, array, sums) = (built.initial, built.snapshots, built.sums);
-        let mut job =
-            Job::new(Self::NAME, built.program).with_source(built.initial, Source::Bytes(particles.into_bytes()));
+        let mut job = Job::new(Self::NAME, built.program);
+        job = match content {
+            Some(particles) => job.with_source(built.initial, Source::Bytes(particles.into_bytes())),
+            // Whatever they would be, which would be kept.
+            None => job
+                .with_source(built.initial, Source::Generated { seed: self.seed })
+                .with_kept_bytes(particles::bytes(n)),
+        };
         if let Some(path) = &self.particles {
             job = job.with_file_read(path);
         }
@@ -151,10 +156,11 @@ impl Args {
         Ok(Step { dt, gravity, softening2: squared })
     }
 
-    /// The particles, if there is room for them in the memory.
-    fn particles(&self, runtime: &Runtime, softening: f64) -> Result<Particles, Error> {
+    /// How many particles there are, if there is room for them in the memory, and these, unless nobody reads them.
+    fn particles(&self, runtime: &Runtime, softening: f64) -> Result<(u64, Option<Particles>), Error> {
         let request = |e: particles::ParticlesError| Error::Request(e.to_string());
-        let room = |n: u64| runtime.check_kept_bytes(Self::NAME, n.saturating_mul(particles::ROW_BYTES), 0, 0);
+        let room = |n: u64| runtime.check_kept_bytes(Self::NAME, particles::bytes(n), 0, 0);
+        let all = |particles: Particles| (particles.rows.len() as u64, Some(particles));
         if let Some(path) = &self.particles {
             return match particles::count(path).map_err(request)? {
                 Some(n) => room(n),
@@ -163,16 +169,19 @@ impl Args {
                     runtime.check_kept_bytes(Self::NAME, std::fs::metadata(path).map_or(0, |file| file.len()), 0, 0)
                 }
             }
-            .and_then(|()| particles::read(path, softening).map_err(request));
+            .and_then(|()| particles::read(path, softening).map(all).map_err(request));
         }
         let n = self.n.unwrap_or(4096);
         if n == 0 || n > PARTICLES_MAX {
             return Err(Error::Request(format!("--n {n}: from 1 to {PARTICLES_MAX} particles are possible")));
         }
         room(n)?;
+        if runtime.only_plans() {
+            return Ok((n, None));
+        }
         let particles = plummer(n as usize, self.seed);
         particles.validate(softening).map_err(request)?;
-        Ok(particles)
+        Ok(all(particles))
     }
 }
 

@@ -641,3 +641,19 @@ fn a_local_store_with_the_rules_of_the_cell_takes_odd_numbers_of_particles() {
         assert!(snapshots(&strict, &args) == snapshots(&plain, &args), "{n} particles");
     }
 }
+
+#[test]
+fn a_plan_is_that_of_a_run() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, n, steps) in [("disk", 3001, 7), ("disk+local", 4100, 3), ("smp", 517, 20)] {
+        let planned = |only_plans| {
+            let machine = MachineChoice::Given(Box::new(machine(name, directory.path())));
+            let options =
+                Options { machine, threads: Some(2), memory_bytes: Some(4 << 20), only_plans, ..Options::default() };
+            let runtime = Runtime::new(options).unwrap();
+            let app = Args { n: Some(n), steps, ..Args::default() }.prepare(&runtime).unwrap();
+            runtime.plan(&app.job).unwrap().plan.to_string()
+        };
+        assert_eq!(planned(true), planned(false), "{name}, {n} particles");
+    }
+}

@@ -172,9 +172,17 @@ impl Args {
             Some(path) => Database::read(path, limit, runtime.workers()?),
             None => {
                 runtime.check_kept_bytes(Self::NAME, Database::indices_bytes(self.n), 0, 0)?;
-                self.check_room(runtime, &profiles)?;
-                let text = inputs::Sequences::new(self.seed, self.n, self.m as usize).text();
-                Database::from_reader(text, Path::new("(generated)"), limit, self.n as usize)
+                let (made, sequences) = (inputs::Sequences::new(self.seed, self.n, self.m as usize), self.n as usize);
+                let unmade = || Database::of_lengths(made.clone().lengths(), limit, sequences);
+                if runtime.only_plans() {
+                    Ok(unmade())
+                } else {
+                    // What takes seconds to be made and would not fit then is refused before: how long it is is known in no time.
+                    if self.n >= GENERATED_SLOWLY {
+                        self.check_room(runtime, &profiles, unmade())?;
+                    }
+                    Database::from_reader(made.text(), Path::new("(generated)"), limit, sequences)
+                }
             }
         };
         Ok((profiles, database.map_err(|e| request(&e))?))
@@ -205,18 +213,14 @@ impl Args {
         })
     }
 
-    /// Refuses sequences that take seconds to be made and would not fit then: how long they are is known in no time.
-    fn check_room(&self, runtime: &Runtime, profiles: &[Profile]) -> Result<(), Error> {
-        if self.n < GENERATED_SLOWLY {
-            return Ok(());
-        }
-        let lengths = inputs::Sequences::new(self.seed, self.n, self.m as usize).lengths();
-        let database = Database::of_lengths(lengths, self.n as usize);
-        let (job, ..) = self.job(profiles, &database, Source::Generated { seed: self.seed })?;
-        match runtime.plan(&job).map_err(|mut error| (error.enough().is_some(), error)) {
+    /// Refuses sequences for which there is no room.
+    fn check_room(&self, runtime: &Runtime, profiles: &[Profile], mut unmade: Database) -> Result<(), Error> {
+        let source = unmade.take_source();
+        let (job, ..) = self.job(profiles, &unmade, source)?;
+        match runtime.fits(&job).map_err(|mut error| (error.enough().is_some(), error)) {
             Err((true, error)) => Err(error),
             // Whatever else is wrong is found when it comes to it.
-            Ok(_) | Err((false, _)) => Ok(()),
+            Ok(()) | Err((false, _)) => Ok(()),
         }
     }
 

@@ -17,6 +17,7 @@ const LENGTHS: std::ops::RangeInclusive<usize> = 20..=36_000;
 const RELATED: u64 = 200;
 
 /// Independent numbers, uniform in [0, 1), from a seed.
+#[derive(Clone)]
 struct Numbers {
     seed: u64,
     next: u64,
@@ -199,6 +200,7 @@ pub fn sequences(seed: u64, count: u64, nodes: usize) -> String {
 }
 
 /// The sequences of [`sequences`], one text after the other.
+#[derive(Clone)]
 pub(crate) struct Sequences {
     numbers: Numbers,
     nodes: Vec<(u8, f64)>,
@@ -218,9 +220,9 @@ impl Sequences {
         }
     }
 
-    /// How long the sequences are, one after the other, without their residues: a number of the sequence of random numbers is
-    /// had without those before it.
-    pub(crate) fn lengths(mut self) -> impl Iterator<Item = u64> {
+    /// How long each sequence's header is and how long its residues, without these: a number of the sequence of random numbers
+    /// is had without those before it.
+    pub(crate) fn lengths(mut self) -> impl Iterator<Item = (u64, u64)> {
         (0..self.count).map(move |_| {
             let length = self.begin();
             self.numbers.next += length as u64;
@@ -229,7 +231,7 @@ impl Sequences {
                 self.numbers.uniform();
                 self.relative();
             }
-            (length + if related { self.nodes.len() } else { 0 }) as u64
+            (self.header().len() as u64, (length + if related { self.nodes.len() } else { 0 }) as u64)
         })
     }
 
@@ -239,6 +241,11 @@ impl Sequences {
         let (mean, deviation) = LENGTH_LN;
         let length = (mean + deviation * self.numbers.normal()).exp() as usize;
         length.clamp(*LENGTHS.start(), *LENGTHS.end())
+    }
+
+    fn header(&self) -> String {
+        let what = if self.is_related() { "with a relative of the profile" } else { "at random" };
+        format!("made{} {what}", self.made)
     }
 
     fn is_related(&self) -> bool {
@@ -267,14 +274,12 @@ impl Sequences {
         let Sequences { numbers, residues, .. } = self;
         residues.clear();
         numbers.residues(length, residues);
-        let related = self.is_related();
-        if related {
+        if self.is_related() {
             let at = (self.numbers.uniform() * self.residues.len() as f64) as usize;
             let relative = self.relative();
             self.residues.splice(at..at, relative);
         }
-        let what = if related { "with a relative of the profile" } else { "at random" };
-        text.extend_from_slice(format!(">made{} {what}\n", self.made).as_bytes());
+        text.extend_from_slice(format!(">{}\n", self.header()).as_bytes());
         for line in self.residues.chunks(60) {
             text.extend_from_slice(line);
             text.push(b'\n');
@@ -289,8 +294,11 @@ mod tests {
     #[test]
     fn lengths_are_known_without_residues() {
         let text = sequences(7, 450, 33);
-        let residues = |record: &str| record.lines().skip(1).map(|line| line.len() as u64).sum::<u64>();
-        let made: Vec<u64> = text.split('>').skip(1).map(residues).collect();
+        let lengths = |record: &str| {
+            let mut lines = record.lines().map(|line| line.len() as u64);
+            (lines.next().unwrap(), lines.sum())
+        };
+        let made: Vec<(u64, u64)> = text.split('>').skip(1).map(lengths).collect();
         assert_eq!(made, Sequences::new(7, 450, 33).lengths().collect::<Vec<_>>());
     }
 

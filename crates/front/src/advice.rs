@@ -110,6 +110,6 @@ fn follow(common: &Common, request: &Request, memory: &str, first: Enough, found
 
 fn planned(common: &Common, request: &Request, memory_bytes: u64) -> Result<(), Error> {
     let Ok(options) = common.options() else { return Ok(()) };
-    let runtime = Runtime::new(Options { memory_bytes: Some(memory_bytes), ..options })?;
-    runtime.plan(&request.prepare(&runtime)?.job).map(|_| ())
+    let runtime = Runtime::new(Options { memory_bytes: Some(memory_bytes), only_plans: true, ..options })?;
+    runtime.fits(&request.prepare(&runtime)?.job)
 }

@@ -11,7 +11,7 @@ use multigrain_console::{Bar, Failure, print};
 /// Plans an application and reports; starts nothing.
 pub(crate) fn plan(args: &PlanArgs, request: &Request) -> Result<(), Failure> {
     let planned_ranks = args.ranks.map(|ranks| ranks as usize).filter(|&ranks| ranks > 1);
-    let runtime = Runtime::new(Options { planned_ranks, ..args.common.options()? })?;
+    let runtime = Runtime::new(Options { planned_ranks, only_plans: true, ..args.common.options()? })?;
     let app = request.prepare(&runtime)?;
     let bar = Bar::new(&app.job.app, !args.common.json);
     bar.prepare("planning");

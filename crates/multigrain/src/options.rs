@@ -46,6 +46,8 @@ pub struct Options {
     pub ranks: Option<Arc<Ranks>>,
     /// Plans are those of so many ranks, each with this memory and these workers, of which none is there: for planning alone.
     pub planned_ranks: Option<usize>,
+    /// Jobs are planned and not run: what an application makes for them to be run on may stay unmade.
+    pub only_plans: bool,
     /// Instead of the registered drivers of their names.
     pub drivers: Vec<Arc<dyn Driver>>,
     /// Asked before every file operation; for tests.

@@ -55,6 +55,12 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// With a search for a good plan, or without.
+    pub(crate) fn searching(mut self, searches: bool) -> Asked {
+        self.options.searches = searches;
+        self
+    }
+
     /// Plans the job, and proves that it fits with all that a run of it keeps.
     ///
     /// What a plan takes itself is known only when it is made; where it is more than its share, the job is planned again
@@ -114,14 +120,13 @@ impl Asked {
         // Of a run of which nothing is left but names, nothing is kept.
         let runs_with = |plan: &Plan, keeps: &Keeps| keeps.bytes() <= capacity_bytes || plan.calls.is_empty();
         // How much has to be set aside is found without a search, and what is best within the rest with one.
-        let mut searches = true;
+        let mut searches = false;
         for _ in 0..PLANNED_AGAIN_MAX {
-            let searched_max = if searches { options.searched_max } else { 0 };
             let searched = std::mem::replace(&mut searches, false);
-            let quick = PlanOptions { searched_max, ..options.clone() };
-            let planned = plan_for(&mut Planner::new(&machine, self.mapping.clone(), quick));
+            let tried = PlanOptions { searches: searched, ..options.clone() };
+            let planned = plan_for(&mut Planner::new(&machine, self.mapping.clone(), tried));
             let planned = match planned {
-                Err(PlanError::DoesNotFit { .. }) if !searched => {
+                Err(PlanError::DoesNotFit { .. }) if options.searches && !searched => {
                     searches = true;
                     continue;
                 }
@@ -162,7 +167,8 @@ impl Asked {
                 let runs = runs_with(&plan, &keeps);
                 if runs && keeps.afterwards() <= capacity_bytes {
                     let search = || plan_for(&mut Planner::new(&machine, self.mapping.clone(), options.clone())).ok();
-                    let Some(best) = (!searched).then(search).flatten() else { return Ok(plan) };
+                    let is_best = searched || !options.searches;
+                    let Some(best) = (!is_best).then(search).flatten() else { return Ok(plan) };
                     let keeps = keeps_of(&best)?;
                     let fits = runs_with(&best, &keeps) && keeps.afterwards() <= capacity_bytes;
                     return Ok(if fits && best.seconds < plan.seconds { best } else { plan });
@@ -536,7 +542,8 @@ impl Means {
         }
         let Ok(machine) = choose::machine_with_disk(&self.options, job) else { return Err(refused) };
         choose::check_disk_room(&machine, job)?;
-        let asked = self.asked_on(machine, job, simulated)?;
+        let searches = asked.options.searches;
+        let asked = self.asked_on(machine, job, simulated)?.searching(searches);
         let plan = asked.plan(job)?;
         Ok((asked, plan))
     }

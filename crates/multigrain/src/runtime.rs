@@ -115,6 +115,20 @@ impl Runtime {
         Ok(Planned { refused: runs.err().map(|why| why.to_string()), ..planned })
     }
 
+    /// Whether jobs are planned and not run: then arrays need no content.
+    pub fn only_plans(&self) -> bool {
+        self.means.options.only_plans
+    }
+
+    /// Whether [`Runtime::plan`] has a plan for the job: found without the search for a good one, which takes longest.
+    ///
+    /// # Errors
+    /// As [`Runtime::plan`].
+    pub fn fits(&self, job: &Job) -> Result<(), Error> {
+        let asked = self.means.asked(job, true)?.searching(false);
+        self.means.plan(asked, job, true).map(|_| ())
+    }
+
     /// As [`Runtime::plan`], without a word on whether it would run.
     pub(crate) fn plan_simulated(&self, job: &Job) -> Result<Planned, Error> {
         let asked = self.means.asked(job, true)?;
@@ -164,6 +178,9 @@ impl Runtime {
 
     /// Waits until no other run of this runtime is under way.
     fn turn(&self, abort: Option<&Abort>) -> Result<Turn<'_>, Error> {
+        if self.only_plans() {
+            return Err(Error::Request("a runtime that only plans runs nothing: make one without only_plans".into()));
+        }
         let team = || self.team.lock().unwrap_or_else(PoisonError::into_inner);
         self.ledger.turn(abort, || team().as_ref().is_some_and(|team| team.is_here()))
     }

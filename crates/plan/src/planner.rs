@@ -35,8 +35,8 @@ pub struct PlanOptions {
     /// The longest list of calls where calls can be parts, each with a plan of its own: so much room a plan is meant to take.
     /// Longer ones than the usual gain nothing.
     pub listed_max: u64,
-    /// How many calls may be planned to choose among ways of splitting: with none the first that can be planned is taken.
-    pub searched_max: u64,
+    /// Whether calls are planned to choose among ways of splitting; else the first that can be planned is taken.
+    pub searches: bool,
     /// For each array of the program, at which byte of its file its data begins; empty when they lie in no files.
     pub file_offsets_bytes: Vec<u64>,
     /// Whether the plan is to be simulated: then edges may have drivers that this build cannot execute.
@@ -50,7 +50,7 @@ impl Default for PlanOptions {
             depth_max: 2,
             calls_max: 1 << 20,
             listed_max: 1 << 13,
-            searched_max: CALLS_PLANNED_MAX,
+            searches: true,
             file_offsets_bytes: Vec::new(),
             simulated: false,
         }
@@ -163,7 +163,7 @@ impl<'m> Planner<'m> {
             machine,
             layout,
             mapping,
-            searches_left: options.searched_max,
+            searches_left: if options.searches { CALLS_PLANNED_MAX } else { 0 },
             options,
             plans: FxHashMap::default(),
             divided: FxHashMap::default(),

@@ -205,7 +205,12 @@ fn read_npy(path: &Path) -> Result<Particles, ParticlesError> {
 }
 
 /// Bytes of a row as float64.
-pub const ROW_BYTES: u64 = 56;
+const ROW_BYTES: u64 = 56;
+
+/// Bytes of so many particles as rows of an array.
+pub fn bytes(particles: u64) -> u64 {
+    particles.saturating_mul(ROW_BYTES)
+}
 /// In so many pieces rows become bytes.
 const PIECES: usize = 16;
 

@@ -105,6 +105,9 @@ pub enum SequenceError {
         /// The file.
         path: PathBuf,
     },
+    /// There are lengths alone.
+    #[error("the sequences were not made, since their search was to be planned only")]
+    Unmade,
     /// The scratch file of a large database cannot be written or read.
     #[error("cannot use a scratch file in {}: {source}; free space there, or allow more memory", directory.display())]
     Scratch {

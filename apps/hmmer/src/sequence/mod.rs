@@ -100,10 +100,12 @@ impl Gathered {
         Gathered { residues: Spill::new(limit), records }
     }
 
-    fn finish(self, path: &Path) -> Result<Database, SequenceError> {
-        let Records { headers, header_end, mut header_offsets, mut offsets, empty } = self.records;
+    fn finish(mut self, path: &Path) -> Result<Database, SequenceError> {
+        let Records { mut headers, header_end, mut header_offsets, mut offsets, empty } = self.records;
         header_offsets.push(header_end);
         // They grew by doubling, and are kept.
+        self.residues.buffer().shrink_to_fit();
+        headers.buffer().shrink_to_fit();
         offsets.shrink_to_fit();
         header_offsets.shrink_to_fit();
         if offsets.len() == 1 {
@@ -162,21 +164,27 @@ impl Database {
         gathered.finish(path)
     }
 
-    /// Sequences of which nothing is known but how long they are: enough to plan what is done with them.
-    pub(crate) fn of_lengths(lengths: impl Iterator<Item = u64>, sequences: usize) -> Database {
+    /// Sequences of which nothing is known but how long their headers and their residues are: enough to plan what is done with them,
+    /// which keeps as much.
+    pub(crate) fn of_lengths(
+        lengths: impl Iterator<Item = (u64, u64)>,
+        limit: Limit<'_>,
+        sequences: usize,
+    ) -> Database {
         let [of_residues, of_headers] = Database::indices(sequences);
-        let mut offsets = Vec::new();
+        let (mut offsets, mut header_bytes, mut end) = (Vec::new(), 0, 0);
         offsets.reserve_exact(of_residues);
         offsets.push(0);
-        offsets.extend(lengths.scan(0, |end, length| {
-            *end += length;
-            Some(*end)
+        offsets.extend(lengths.map(|(header, length)| {
+            header_bytes += header + 1;
+            end += length;
+            end
         }));
         Database {
             path: PathBuf::new(),
             offsets: Arc::new(offsets),
-            residues: Stored::Memory(Vec::new()),
-            headers: Stored::Memory(Vec::new()),
+            residues: Stored::unmade(end, limit),
+            headers: Stored::unmade(header_bytes, limit),
             header_offsets: vec![0; of_headers],
             empty: 0,
         }
@@ -216,12 +224,8 @@ impl Database {
 
     /// Bytes that this keeps in memory, but for residues that a source has.
     pub fn kept_bytes(&self) -> u64 {
-        let stored = |stored: &Stored| match stored {
-            Stored::Memory(bytes) => bytes.capacity(),
-            Stored::File { .. } => 0,
-        };
         let indices = (self.offsets.capacity() + self.header_offsets.capacity()) * size_of::<u64>();
-        (indices + stored(&self.residues) + stored(&self.headers)) as u64
+        indices as u64 + self.residues.kept_bytes() + self.headers.kept_bytes()
     }
 
     /// Where each sequence begins in the array of residues, and where the last one ends.
@@ -268,6 +272,8 @@ impl Database {
     pub fn take_source(&mut self) -> Source {
         match &mut self.residues {
             Stored::Memory(bytes) => Source::Bytes(std::mem::take(bytes)),
+            // Whatever they would be.
+            Stored::Unmade(_) => Source::Generated { seed: 0 },
             file => Source::Raw(file.path().unwrap_or_default()),
         }
     }

@@ -100,7 +100,6 @@ pub(super) fn pieces(file: &File, path: &Path, limit: Limit<'_>, workers: usize,
                 }
             }
         }
-        gathered.residues.buffer().shrink_to_fit();
         gathered.finish(path).ok()
     })
 }
@@ -180,7 +179,7 @@ fn parse(records: &[u8], path: &Path, mut parsed: Parsed) -> Option<Parsed> {
     .ok()?;
     match spill.finish().ok()? {
         Stored::Memory(bytes) => *residues = bytes,
-        Stored::File { .. } => return None,
+        Stored::File { .. } | Stored::Unmade(_) => return None,
     }
     Some(parsed)
 }

@@ -31,6 +31,8 @@ pub(super) enum Stored {
         /// Where it lies, for messages.
         directory: PathBuf,
     },
+    /// Nowhere, as they are not made: so many bytes would be in memory.
+    Unmade(u64),
 }
 
 impl Spill {
@@ -92,6 +94,20 @@ impl Spill {
 }
 
 impl Stored {
+    /// So many bytes that are not made.
+    pub(super) fn unmade(bytes: u64, limit: Limit<'_>) -> Stored {
+        Stored::Unmade(if bytes > limit.memory_bytes { 0 } else { bytes })
+    }
+
+    /// So many of the bytes are in memory.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        match self {
+            Stored::Memory(bytes) => bytes.capacity() as u64,
+            Stored::File { .. } => 0,
+            Stored::Unmade(bytes) => *bytes,
+        }
+    }
+
     /// The bytes from `start` to `end`.
     pub(super) fn read(&self, start: u64, end: u64) -> Result<Vec<u8>, SequenceError> {
         match self {
@@ -102,13 +118,14 @@ impl Stored {
                 read.map_err(|source| SequenceError::Scratch { directory: directory.clone(), source })?;
                 Ok(bytes)
             }
+            Stored::Unmade(_) => Err(SequenceError::Unmade),
         }
     }
 
     /// A path under which this process, while the file is open, can open it again.
     pub(super) fn path(&self) -> Option<PathBuf> {
         match self {
-            Stored::Memory(_) => None,
+            Stored::Memory(_) | Stored::Unmade(_) => None,
             Stored::File { file, .. } => Some(PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))),
         }
     }

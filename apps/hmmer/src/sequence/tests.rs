@@ -270,3 +270,32 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_plan_keeps_what_a_run_would() {
+    let directory = tempfile::tempdir().unwrap();
+    for (seed, count, nodes) in [(1, 1, 5), (7, 450, 33), (3, 1201, 200)] {
+        let made = || crate::generate::Sequences::new(seed, count, nodes);
+        let kept = |database: &mut Database| {
+            let source = match database.take_source() {
+                Source::Bytes(bytes) => bytes.len() as u64,
+                _ => 0,
+            };
+            source + database.kept_bytes()
+        };
+        let at = |memory_bytes| {
+            let limit = Limit { memory_bytes, directory: directory.path() };
+            let mut read = Database::from_reader(made().text(), Path::new("made"), limit, count as usize).unwrap();
+            let mut unmade = Database::of_lengths(made().lengths(), limit, count as usize);
+            assert_eq!(read.offsets(), unmade.offsets());
+            assert_eq!(kept(&mut read), kept(&mut unmade), "{count} sequences within {memory_bytes}");
+            assert!(unmade.header(0).is_err());
+            read.residues()
+        };
+        let residues = at(u64::MAX);
+        let header_bytes = made().lengths().map(|(header, _)| header + 1).sum::<u64>();
+        for limit in [residues, residues - 1, header_bytes, header_bytes - 1, 0] {
+            at(limit);
+        }
+    }
+}
