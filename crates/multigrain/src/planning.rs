@@ -171,7 +171,7 @@ impl Asked {
                     let Some(best) = (!is_best).then(search).flatten() else { return Ok(plan) };
                     let keeps = keeps_of(&best)?;
                     let fits = runs_with(&best, &keeps) && keeps.afterwards() <= capacity_bytes;
-                    return Ok(if fits && best.seconds < plan.seconds { best } else { plan });
+                    return Ok(if fits && best.seconds <= plan.seconds { best } else { plan });
                 }
                 let found = Aside::of(&plan, &keeps, options.listed_max, capacity_bytes);
                 let is_best = |found: &Aside| !runs && aside.as_ref().is_none_or(|best| found.seconds < best.seconds);

@@ -273,7 +273,7 @@ impl Database {
         match &mut self.residues {
             Stored::Memory(bytes) => Source::Bytes(std::mem::take(bytes)),
             // Whatever they would be.
-            Stored::Unmade(_) => Source::Generated { seed: 0 },
+            Stored::Unmade { directory: None, .. } => Source::Generated { seed: 0 },
             file => Source::Raw(file.path().unwrap_or_default()),
         }
     }

@@ -179,7 +179,7 @@ fn parse(records: &[u8], path: &Path, mut parsed: Parsed) -> Option<Parsed> {
     .ok()?;
     match spill.finish().ok()? {
         Stored::Memory(bytes) => *residues = bytes,
-        Stored::File { .. } | Stored::Unmade(_) => return None,
+        Stored::File { .. } | Stored::Unmade { .. } => return None,
     }
     Some(parsed)
 }

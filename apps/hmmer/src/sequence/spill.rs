@@ -31,8 +31,13 @@ pub(super) enum Stored {
         /// Where it lies, for messages.
         directory: PathBuf,
     },
-    /// Nowhere, as they are not made: so many bytes would be in memory.
-    Unmade(u64),
+    /// Nowhere, as they are not made.
+    Unmade {
+        /// So many they would be.
+        bytes: u64,
+        /// Where their file would lie, if they were in one.
+        directory: Option<PathBuf>,
+    },
 }
 
 impl Spill {
@@ -96,15 +101,16 @@ impl Spill {
 impl Stored {
     /// So many bytes that are not made.
     pub(super) fn unmade(bytes: u64, limit: Limit<'_>) -> Stored {
-        Stored::Unmade(if bytes > limit.memory_bytes { 0 } else { bytes })
+        let is_file = bytes > limit.memory_bytes;
+        Stored::Unmade { bytes, directory: is_file.then(|| limit.directory.to_owned()) }
     }
 
     /// So many of the bytes are in memory.
     pub(super) fn kept_bytes(&self) -> u64 {
         match self {
             Stored::Memory(bytes) => bytes.capacity() as u64,
-            Stored::File { .. } => 0,
-            Stored::Unmade(bytes) => *bytes,
+            Stored::File { .. } | Stored::Unmade { directory: Some(_), .. } => 0,
+            Stored::Unmade { bytes, directory: None } => *bytes,
         }
     }
 
@@ -118,14 +124,15 @@ impl Stored {
                 read.map_err(|source| SequenceError::Scratch { directory: directory.clone(), source })?;
                 Ok(bytes)
             }
-            Stored::Unmade(_) => Err(SequenceError::Unmade),
+            Stored::Unmade { .. } => Err(SequenceError::Unmade),
         }
     }
 
-    /// A path under which this process, while the file is open, can open it again.
+    /// A path under which this process, while the file is open, can open it again; of one that is not made, where it would lie.
     pub(super) fn path(&self) -> Option<PathBuf> {
         match self {
-            Stored::Memory(_) | Stored::Unmade(_) => None,
+            Stored::Memory(_) => None,
+            Stored::Unmade { directory, .. } => directory.clone(),
             Stored::File { file, .. } => Some(PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))),
         }
     }

@@ -277,11 +277,11 @@ fn a_plan_keeps_what_a_run_would() {
     for (seed, count, nodes) in [(1, 1, 5), (7, 450, 33), (3, 1201, 200)] {
         let made = || crate::generate::Sequences::new(seed, count, nodes);
         let kept = |database: &mut Database| {
-            let source = match database.take_source() {
-                Source::Bytes(bytes) => bytes.len() as u64,
-                _ => 0,
+            let (is_file, source) = match database.take_source() {
+                Source::Bytes(bytes) => (false, bytes.len() as u64),
+                source => (matches!(source, Source::Raw(_)), 0),
             };
-            source + database.kept_bytes()
+            (is_file, source + database.kept_bytes())
         };
         let at = |memory_bytes| {
             let limit = Limit { memory_bytes, directory: directory.path() };

@@ -10,7 +10,8 @@ use multigrain::rooms::store::BackendChoice;
 use multigrain::rooms::store::faults::Count;
 use multigrain::{Error, Job, Mapping, Sink, Source};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(crate) type Failure = Box<dyn std::error::Error>;
@@ -150,31 +151,36 @@ pub(crate) fn interrupted(
 }
 
 /// [`cases`] of which a third continue at least, where there are enough to tell.
-pub(crate) fn many_interrupted(otherwise: u64, mut one: impl FnMut(u64) -> Result<Option<bool>, Failure>) {
-    let mut continued = 0;
-    let (ran, seeds) = cases(otherwise, |seed| {
-        let found = one(seed)?;
-        continued += u64::from(found == Some(true));
-        Ok(found.is_some())
-    });
+pub(crate) fn many_interrupted(otherwise: usize, one: impl Fn(u64) -> Result<Option<bool>, Failure> + Sync) {
+    let (found, seeds) = cases(otherwise, one);
+    let (ran, continued) = (found.len(), found.iter().filter(|continued| **continued).count());
     eprintln!("{seeds}, {continued} continued");
     assert!(ran < 50 || continued * 3 > ran, "only {continued} of {ran} cases continued: the proof is too weak");
 }
 
-/// Tries seeds until so many cases have proved something: `one` says whether a seed did. The first seed and the number come
-/// from the environment, where they are given. Says how many did, and which seeds.
-pub(crate) fn cases(otherwise: u64, mut one: impl FnMut(u64) -> Result<bool, Failure>) -> (u64, String) {
-    let number =
-        |name: &str, otherwise: u64| std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(otherwise);
-    let (first, cases) = (number("MULTIGRAIN_SEED", 1), number("MULTIGRAIN_CASES", otherwise));
-    let (mut ran, mut seed) = (0, first);
-    while ran < cases {
-        match one(seed) {
-            Ok(false) if cases == 1 => break,
-            Ok(proved) => ran += u64::from(proved),
-            Err(e) => panic!("seed {seed} (MULTIGRAIN_SEED={seed} MULTIGRAIN_CASES=1 repeats it): {e}"),
+/// Tries seeds on all processors until so many cases have proved something: `one` says what a seed's did, or nothing. The first seed
+/// and the number come from the environment, where they are given. Says what they did, and which seeds.
+pub(crate) fn cases<T: Send>(
+    otherwise: usize,
+    one: impl Fn(u64) -> Result<Option<T>, Failure> + Sync,
+) -> (Vec<T>, String) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
+    let first = number("MULTIGRAIN_SEED").unwrap_or(1);
+    let cases = number("MULTIGRAIN_CASES").map_or(otherwise, |cases| cases as usize);
+    let (next, proved) = (AtomicU64::new(first), Mutex::new(Vec::new()));
+    let search = || {
+        while proved.lock().unwrap().len() < cases {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            match one(seed) {
+                Ok(None) if cases == 1 => break,
+                Ok(found) => proved.lock().unwrap().extend(found),
+                Err(e) => panic!("seed {seed} (MULTIGRAIN_SEED={seed} MULTIGRAIN_CASES=1 repeats it): {e}"),
+            }
         }
-        seed += 1;
-    }
-    (ran, format!("{ran} cases with seeds {first} to {}", seed - 1))
+    };
+    let workers = std::thread::available_parallelism().map_or(1, |n| n.get()).min(cases);
+    std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(search))));
+    let proved = proved.into_inner().unwrap();
+    let seeds = format!("{} cases with seeds {first} to {}", proved.len(), next.into_inner() - 1);
+    (proved, seeds)
 }
