@@ -657,3 +657,14 @@ fn a_plan_is_that_of_a_run() {
         assert_eq!(planned(true), planned(false), "{name}, {n} particles");
     }
 }
+
+/// What is found without a search needs more here.
+#[test]
+fn what_fits_with_a_search_is_planned() {
+    for (n, steps, bytes) in [(6916, 9, 2_590_515), (5596, 11, 2_095_308)] {
+        let machine = MachineChoice::Given(Box::new(machine("server", Path::new("."))));
+        let runtime = Runtime::new(Options { machine, memory_bytes: Some(bytes), ..Options::default() }).unwrap();
+        let app = Args { n: Some(n), steps, ..Args::default() }.prepare(&runtime).unwrap();
+        runtime.plan(&app.job).unwrap();
+    }
+}

@@ -217,7 +217,8 @@ impl Args {
     fn check_room(&self, runtime: &Runtime, profiles: &[Profile], mut unmade: Database) -> Result<(), Error> {
         let source = unmade.take_source();
         let (job, ..) = self.job(profiles, &unmade, source)?;
-        match runtime.fits(&job).map_err(|mut error| (error.enough().is_some(), error)) {
+        let fits = runtime.fits(&job).or_else(|_| runtime.plan(&job).map(|_| ()));
+        match fits.map_err(|mut error| (error.enough().is_some(), error)) {
             Err((true, error)) => Err(error),
             // Whatever else is wrong is found when it comes to it.
             Ok(()) | Err((false, _)) => Ok(()),

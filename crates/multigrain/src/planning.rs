@@ -119,17 +119,21 @@ impl Asked {
         let keeps_of = |plan: &Plan| Keeps::of(&self.machine, plan, job, self.options.disk_buffer_bytes, self.part);
         // Of a run of which nothing is left but names, nothing is kept.
         let runs_with = |plan: &Plan, keeps: &Keeps| keeps.bytes() <= capacity_bytes || plan.calls.is_empty();
-        // How much has to be set aside is found without a search, and what is best within the rest with one.
-        let mut searches = false;
+        let fits = |plan: &Plan, keeps: &Keeps| runs_with(plan, keeps) && keeps.afterwards() <= capacity_bytes;
+        // What fits at once is searched for at once. Else how much has to be set aside is found without a search, and what is best
+        // within the rest with one.
+        if options.searches
+            && let Ok(plan) = plan_for(&mut Planner::new(&machine, self.mapping.clone(), options.clone()))
+            && fits(&plan, &keeps_of(&plan)?)
+        {
+            return Ok(plan);
+        }
+        let (first, mut searches) = ((of_plan, beside), false);
         for _ in 0..PLANNED_AGAIN_MAX {
             let searched = std::mem::replace(&mut searches, false);
             let tried = PlanOptions { searches: searched, ..options.clone() };
             let planned = plan_for(&mut Planner::new(&machine, self.mapping.clone(), tried));
             let planned = match planned {
-                Err(PlanError::DoesNotFit { .. }) if options.searches && !searched => {
-                    searches = true;
-                    continue;
-                }
                 // With less room for blocks there are no fewer calls.
                 Err(PlanError::TooManyCalls { calls, .. })
                     if of_plan > 0
@@ -143,6 +147,10 @@ impl Asked {
                 // Where nothing fits into lists that short, longer ones have to do.
                 Err(PlanError::DoesNotFit { .. }) if options.listed_max < self.options.listed_max => {
                     (options.listed_max, shorter) = (self.options.listed_max, u32::MAX);
+                    continue;
+                }
+                Err(PlanError::DoesNotFit { .. }) if options.searches && !searched && (of_plan, beside) != first => {
+                    searches = true;
                     continue;
                 }
                 Err(mut error) => {
@@ -165,13 +173,12 @@ impl Asked {
             if let Some(plan) = planned {
                 let keeps = keeps_of(&plan)?;
                 let runs = runs_with(&plan, &keeps);
-                if runs && keeps.afterwards() <= capacity_bytes {
+                if fits(&plan, &keeps) {
                     let search = || plan_for(&mut Planner::new(&machine, self.mapping.clone(), options.clone())).ok();
                     let is_best = searched || !options.searches;
                     let Some(best) = (!is_best).then(search).flatten() else { return Ok(plan) };
-                    let keeps = keeps_of(&best)?;
-                    let fits = runs_with(&best, &keeps) && keeps.afterwards() <= capacity_bytes;
-                    return Ok(if fits && best.seconds <= plan.seconds { best } else { plan });
+                    let is_better = best.seconds <= plan.seconds && fits(&best, &keeps_of(&best)?);
+                    return Ok(if is_better { best } else { plan });
                 }
                 let found = Aside::of(&plan, &keeps, options.listed_max, capacity_bytes);
                 let is_best = |found: &Aside| !runs && aside.as_ref().is_none_or(|best| found.seconds < best.seconds);

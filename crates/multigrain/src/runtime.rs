@@ -120,10 +120,10 @@ impl Runtime {
         self.means.options.only_plans
     }
 
-    /// Whether [`Runtime::plan`] has a plan for the job: found without the search for a good one, which takes longest.
+    /// Whether a plan for the job is found without the search for a good one, which takes longest. [`Runtime::plan`] has one then.
     ///
     /// # Errors
-    /// As [`Runtime::plan`].
+    /// As [`Runtime::plan`], which may find one all the same.
     pub fn fits(&self, job: &Job) -> Result<(), Error> {
         let asked = self.means.asked(job, true)?.searching(false);
         self.means.plan(asked, job, true).map(|_| ())

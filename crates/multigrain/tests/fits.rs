@@ -1,4 +1,4 @@
-//! Whether a job fits is found sooner than its plan, and says the same; who only plans runs nothing.
+//! What fits has a plan; who only plans runs nothing.
 
 mod support;
 
@@ -27,17 +27,22 @@ fn random(seed: u64, only_plans: bool) -> (Runtime, Job, tempfile::TempDir) {
 
 #[test]
 fn what_fits_is_planned() {
-    let (mut fit, mut refused) = (0, 0);
+    let (mut fit, mut searched, mut refused) = (0, 0, 0);
     for seed in 0..100 {
         let (runtime, job, _directory) = random(seed, true);
         let (fits, planned) = (runtime.fits(&job), runtime.plan(&job));
         match (&fits, &planned) {
             (Ok(()), Err(error)) => panic!("seed {seed} fits, and has no plan: {error}"),
             (Ok(()), Ok(_)) => fit += 1,
-            (Err(_), _) => refused += 1,
+            (Err(_), Ok(_)) => searched += 1,
+            (Err(_), Err(_)) => refused += 1,
         }
     }
-    assert!(fit > 20 && refused > 20, "{fit} fit and {refused} are refused: that proves too little");
+    // It is seldom that a search alone finds what fits.
+    assert!(
+        fit > 20 && refused > 20 && searched <= 5,
+        "{fit} fit, {refused} are refused, {searched} fit with a search: that proves too little"
+    );
 }
 
 #[test]

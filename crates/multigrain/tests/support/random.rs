@@ -10,7 +10,7 @@ use multigrain::rooms::store::BackendChoice;
 use multigrain::rooms::store::faults::Count;
 use multigrain::{Error, Job, Mapping, Sink, Source};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -158,6 +158,9 @@ pub(crate) fn many_interrupted(otherwise: usize, one: impl Fn(u64) -> Result<Opt
     assert!(ran < 50 || continued * 3 > ran, "only {continued} of {ran} cases continued: the proof is too weak");
 }
 
+/// Of so many seeds one has to prove something, at least.
+const SEEDS_A_CASE: u64 = 10;
+
 /// Tries seeds on all processors until so many cases have proved something: `one` says what a seed's did, or nothing. The first seed
 /// and the number come from the environment, where they are given. Says what they did, and which seeds.
 pub(crate) fn cases<T: Send>(
@@ -167,14 +170,18 @@ pub(crate) fn cases<T: Send>(
     let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
     let first = number("MULTIGRAIN_SEED").unwrap_or(1);
     let cases = number("MULTIGRAIN_CASES").map_or(otherwise, |cases| cases as usize);
-    let (next, proved) = (AtomicU64::new(first), Mutex::new(Vec::new()));
+    let (next, proved, failed) = (AtomicU64::new(first), Mutex::new(Vec::new()), AtomicBool::new(false));
     let search = || {
-        while proved.lock().unwrap().len() < cases {
+        while !failed.load(Ordering::Relaxed) && proved.lock().unwrap().len() < cases {
             let seed = next.fetch_add(1, Ordering::Relaxed);
+            assert!(seed - first < SEEDS_A_CASE * (cases as u64 + 1), "seeds prove too little");
             match one(seed) {
                 Ok(None) if cases == 1 => break,
                 Ok(found) => proved.lock().unwrap().extend(found),
-                Err(e) => panic!("seed {seed} (MULTIGRAIN_SEED={seed} MULTIGRAIN_CASES=1 repeats it): {e}"),
+                Err(e) => {
+                    failed.store(true, Ordering::Relaxed);
+                    panic!("seed {seed} (MULTIGRAIN_SEED={seed} MULTIGRAIN_CASES=1 repeats it): {e}");
+                }
             }
         }
     };
