@@ -82,12 +82,27 @@ impl Asked {
         if self.options.simulated {
             return Ok(plan(&mut Planner::new(&self.machine, self.mapping.clone(), self.options.clone()))?);
         }
+        match self.weighed(job, &mut plan, self.options.searches) {
+            // What a search has found first may need room that is left by what is found without one.
+            Err(refused) if self.options.searches => self.weighed(job, &mut plan, false).map_err(|_| refused),
+            planned => planned,
+        }
+    }
+
+    /// Shorter lists, or room that is set aside for longer ones; `first_searched` says whether what they need is first looked for
+    /// with a search.
+    fn weighed(
+        &self,
+        job: &Job,
+        plan: &mut impl FnMut(&mut Planner<'_>) -> Result<Arc<Plan>, PlanError>,
+        first_searched: bool,
+    ) -> Result<Arc<Plan>, Error> {
         let mut aside = None;
-        let shorter = self.found(job, &mut plan, None, &mut aside);
-        // Shorter lists, or room that is set aside for longer ones: whichever takes less time.
+        let shorter = self.found(job, plan, first_searched, None, &mut aside);
+        // Whichever takes less time.
         let is_slower = |aside: &Aside| shorter.as_ref().map_or(true, |plan| plan.seconds > aside.seconds);
         let Some(aside) = aside.filter(is_slower) else { return shorter };
-        match (self.found(job, &mut plan, Some(aside), &mut None), shorter) {
+        match (self.found(job, plan, first_searched, Some(aside), &mut None), shorter) {
             (Ok(beside), Ok(shorter)) if beside.seconds >= shorter.seconds => Ok(shorter),
             (Ok(beside), _) => Ok(beside),
             (Err(_), shorter) => shorter,
@@ -100,6 +115,7 @@ impl Asked {
         &self,
         job: &Job,
         plan_for: &mut impl FnMut(&mut Planner<'_>) -> Result<Arc<Plan>, PlanError>,
+        first_searched: bool,
         start: Option<Aside>,
         aside: &mut Option<Aside>,
     ) -> Result<Arc<Plan>, Error> {
@@ -120,20 +136,17 @@ impl Asked {
         // Of a run of which nothing is left but names, nothing is kept.
         let runs_with = |plan: &Plan, keeps: &Keeps| keeps.bytes() <= capacity_bytes || plan.calls.is_empty();
         let fits = |plan: &Plan, keeps: &Keeps| runs_with(plan, keeps) && keeps.afterwards() <= capacity_bytes;
-        // What fits at once is searched for at once. Else how much has to be set aside is found without a search, and what is best
-        // within the rest with one.
-        if options.searches
-            && let Ok(plan) = plan_for(&mut Planner::new(&machine, self.mapping.clone(), options.clone()))
-            && fits(&plan, &keeps_of(&plan)?)
-        {
-            return Ok(plan);
-        }
-        let (first, mut searches) = ((of_plan, beside), false);
+        // How much more has to be set aside is found without a search, and what is best within the rest with one.
+        let mut searches = first_searched;
         for _ in 0..PLANNED_AGAIN_MAX {
             let searched = std::mem::replace(&mut searches, false);
             let tried = PlanOptions { searches: searched, ..options.clone() };
             let planned = plan_for(&mut Planner::new(&machine, self.mapping.clone(), tried));
             let planned = match planned {
+                Err(PlanError::DoesNotFit { .. }) if first_searched && !searched => {
+                    searches = true;
+                    continue;
+                }
                 // With less room for blocks there are no fewer calls.
                 Err(PlanError::TooManyCalls { calls, .. })
                     if of_plan > 0
@@ -147,10 +160,6 @@ impl Asked {
                 // Where nothing fits into lists that short, longer ones have to do.
                 Err(PlanError::DoesNotFit { .. }) if options.listed_max < self.options.listed_max => {
                     (options.listed_max, shorter) = (self.options.listed_max, u32::MAX);
-                    continue;
-                }
-                Err(PlanError::DoesNotFit { .. }) if options.searches && !searched && (of_plan, beside) != first => {
-                    searches = true;
                     continue;
                 }
                 Err(mut error) => {
