@@ -83,6 +83,10 @@ impl Asked {
             return Ok(plan(&mut Planner::new(&self.machine, self.mapping.clone(), self.options.clone()))?);
         }
         match self.weighed(job, &mut plan, self.options.searches) {
+            // Lists that are too long for all the room there is are as long without a search.
+            Err(Error::Plan(error @ PlanError::TooManyCalls { most, .. })) if most >= self.options.calls_max => {
+                Err(error.into())
+            }
             // What a search has found first may need room that is left by what is found without one.
             Err(refused) if self.options.searches => self.weighed(job, &mut plan, false).map_err(|_| refused),
             planned => planned,
