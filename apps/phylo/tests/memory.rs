@@ -1,5 +1,6 @@
 //! What is said of memory before a run against what the run allocates.
 
+#[path = "all/support/mod.rs"]
 mod support;
 
 use multigrain::Abort;

@@ -5,7 +5,7 @@
 //! `cargo bench -p multigrain-proxy --bench fair [-- SECONDS [PLAYER]]`, by root, where `ip`, `tc`, GStreamer and ffmpeg are; MULTIGRAIN_EACH prints kB of
 //! viewer and TCP in each second. The kernel here delays nothing by itself, so the round trip is what packets wait in the queue.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/all/support/mod.rs"]
 mod support;
 
 use rustix::net::sockopt::set_tcp_congestion;

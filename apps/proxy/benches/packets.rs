@@ -8,7 +8,7 @@
 //! RATE...`, such as `at spread 2 0.5 3500 1000p`: `peer` is a relay of gst-rtsp-server beside the
 //! program, in turns, where python3 with PyGObject is installed (MULTIGRAIN_PYTHON names another one).
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/all/support/mod.rs"]
 mod support;
 
 use nix::cmsg_space;

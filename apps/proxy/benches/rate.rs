@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p multigrain-proxy --bench rate [-- SECONDS]`; all viewers at the same time, on the loopback.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/all/support/mod.rs"]
 mod support;
 
 use multigrain_proxy::net::datagrams;

@@ -18,6 +18,8 @@ mod choice;
 mod collective;
 #[cfg(feature = "mpi")]
 mod comm;
+#[cfg(any(feature = "mpi", test))]
+mod cores;
 #[cfg(feature = "mpi")]
 mod error;
 #[cfg(feature = "mpi")]

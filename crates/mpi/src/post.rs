@@ -5,6 +5,7 @@
 //! there at all ([`Ranks::beat`]), and ends a run by force that does not end by itself.
 
 use crate::comm::Letter;
+use crate::cores::share;
 use crate::start::abort;
 use crate::{Comm, Mpi, MpiError, Threads, ffi};
 use multigrain::ranks::{Link, Ranks};
@@ -124,13 +125,6 @@ fn texts(world: &Comm<'_>, own: &str, bytes: usize) -> Result<Vec<String>, MpiEr
     Ok(all.chunks(bytes).map(text).collect())
 }
 
-/// Of cores that as many ranks share, those of one: as many for each, at least one.
-fn share(cpus: &[usize], number: usize, sharing: usize) -> Vec<usize> {
-    let from = number * cpus.len() / sharing;
-    let to = (number + 1) * cpus.len() / sharing;
-    cpus[from..to.max(from + 1).min(cpus.len())].to_vec()
-}
-
 /// What the thread does, from the start of MPI to its end.
 fn carry(cpus: &[usize], tell: &Sender<Result<Found, MpiError>>) {
     let started = Mpi::start(Threads::Funneled);
@@ -221,21 +215,4 @@ fn end_by_force(ranks: &Ranks) {
     let Some(ended) = ranks.ended().filter(|_| ranks.ended_for().is_some_and(|since| since > patience)) else { return };
     let line = format!("multigrain: {}: {}; the run ends on all ranks\n", ranks.name(ended.rank), ended.text);
     abort(ended.status.into(), if ranks.speaks() { &line } else { "" })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::share;
-
-    #[test]
-    fn ranks_of_a_node_share_its_cores() {
-        let all = |cores: usize, ranks: usize| -> Vec<Vec<usize>> {
-            let cpus: Vec<usize> = (0..cores).map(|core| 2 * core).collect();
-            (0..ranks).map(|rank| share(&cpus, rank, ranks)).collect()
-        };
-        assert_eq!(all(4, 2), [[0, 2], [4, 6]]);
-        assert_eq!(all(5, 2), [vec![0, 2], vec![4, 6, 8]]);
-        assert_eq!(all(2, 5), [[0], [0], [0], [2], [2]]);
-        assert_eq!(all(1, 3), [[0], [0], [0]]);
-    }
 }

@@ -21,7 +21,7 @@
 //! waits behind `i` others has a processor within `(i / p + 1) s` ticks: whoever has a processor loses it within `s` ticks while
 //! somebody waits, so in `s` ticks each of the `p` processors goes to the head of the queue at least once; and nobody joins the queue but at its
 //! end. So among `n` contexts nobody waits for longer than `((n - p - 1) / p + 1) s` ticks, and no processor is free while somebody waits.
-//! `tests/contexts.rs` holds both.
+//! `tests/all/contexts.rs` holds both.
 
 mod machine;
 

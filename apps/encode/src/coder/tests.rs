@@ -12,7 +12,7 @@ use crate::source::Source;
 use multigrain_simd::Isa;
 use std::collections::BTreeMap;
 
-#[path = "../../tests/support/pictures.rs"]
+#[path = "../../tests/all/support/pictures.rs"]
 mod pictures;
 
 /// All nine modes of blocks, and all four of whole macroblocks, of luma and of chroma, are chosen.

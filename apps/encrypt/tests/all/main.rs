@@ -1,0 +1,7 @@
+//! Tests of the crate in one program: linked once, and on all processors until the last.
+
+mod messages;
+mod passphrases;
+mod programs;
+mod support;
+mod vectors;

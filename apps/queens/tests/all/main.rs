@@ -1,0 +1,4 @@
+//! Tests of the crate in one program: linked once, and on all processors until the last.
+
+mod checkpoints;
+mod counts;

@@ -1,0 +1,5 @@
+//! Tests of the crate in one program: linked once, and on all processors until the last.
+
+mod custom_driver;
+mod outside;
+mod own_command;

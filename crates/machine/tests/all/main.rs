@@ -1,0 +1,6 @@
+//! Tests of the crate in one program: linked once, and on all processors until the last.
+
+mod files;
+mod round_trip;
+mod shipped;
+mod tree;

@@ -1,0 +1,30 @@
+//! Tests of the crate in one program: linked once, and on all processors until the last.
+
+mod again;
+mod beside;
+mod bounds;
+mod broadcasts;
+mod contexts;
+mod elements;
+mod endings;
+mod examples;
+mod faults;
+mod files;
+mod fits;
+mod interface;
+mod kills;
+mod layers;
+mod lazy;
+mod lies;
+mod made;
+mod memory;
+mod power;
+mod prepared;
+mod random;
+mod random_faults;
+mod random_kills;
+mod ranks;
+mod resume;
+mod safety;
+mod same_steps;
+mod support;
