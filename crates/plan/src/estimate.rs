@@ -77,6 +77,30 @@ pub(crate) struct Estimate {
     pub(crate) price: f64,
 }
 
+/// Blocks of some length along each axis: what of a nest's cost does not depend on its loops.
+pub(crate) struct Blocks {
+    lengths: SmallVec<[u64; 4]>,
+    /// The largest of a call's.
+    largest: CallShape,
+    /// A call's in the middle of the array.
+    middle: CallShape,
+    /// Bytes of the blocks of one call.
+    footprint: u64,
+    /// Bytes that are not for blocks.
+    reserved: u64,
+}
+
+impl Blocks {
+    /// All that a call needs, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.footprint.saturating_add(self.reserved)
+    }
+
+    pub(crate) fn reserved(&self) -> u64 {
+        self.reserved
+    }
+}
+
 /// How many blocks of each parameter the best choice keeps, and what it promises.
 pub(crate) struct Kept {
     /// For each parameter: how many, and whether others are needed for nearly every call.
@@ -101,6 +125,67 @@ struct Stay {
     loads: f64,
     /// Whether another block is needed for nearly every call.
     streams: bool,
+}
+
+/// What moves when parameters are kept in some way: bytes, and seconds of the edge.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    kept_bytes: f64,
+    seconds: f64,
+    /// Without what fragments cost.
+    flowing: f64,
+    bytes: f64,
+    transfers: f64,
+    /// What fragments take from each worker.
+    stolen: f64,
+    /// Until the first blocks are there.
+    first: f64,
+    /// Bytes of blocks of which another is needed for nearly every call, and of others that are loaded again.
+    streams: f64,
+    panels: f64,
+    /// Of these panels.
+    stalls: f64,
+}
+
+impl Flow {
+    /// Of one parameter, whose block has so many bytes.
+    fn of(facts: &EdgeFacts<'_>, access: Access, stay: &Stay, moved: &Moved, bytes: u64) -> Flow {
+        let (down, up) = moved.times(access, stay.loads);
+        let reading = moved.bytes / facts.edge.read_bytes_per_second;
+        let writing = moved.bytes / facts.edge.write_bytes_per_second;
+        let fragments = fragment_seconds(facts, moved.fragments);
+        let (one, back) = (reading + fragments, writing + fragments);
+        let seconds = down * one + up * back;
+        let again = if stay.loads > 1.0 { bytes as f64 } else { 0.0 };
+        let (streams, panels) = if stay.streams { (again, 0.0) } else { (0.0, again) };
+        Flow {
+            kept_bytes: stay.kept_bytes,
+            seconds,
+            flowing: down * reading + up * writing,
+            bytes: (down + up) * moved.bytes,
+            transfers: down + up,
+            stolen: (down + up) * stolen_fragment_seconds(facts.edge, moved.fragments, facts.workers),
+            first: if down > 0.0 { one } else { 0.0 },
+            streams,
+            panels,
+            stalls: if panels > 0.0 { seconds } else { 0.0 },
+        }
+    }
+
+    fn and(self, other: &Flow) -> Flow {
+        Flow {
+            kept_bytes: self.kept_bytes + other.kept_bytes,
+            seconds: self.seconds + other.seconds,
+            flowing: self.flowing + other.flowing,
+            bytes: self.bytes + other.bytes,
+            transfers: self.transfers + other.transfers,
+            stolen: self.stolen + other.stolen,
+            first: self.first + other.first,
+            streams: self.streams + other.streams,
+            panels: self.panels + other.panels,
+            stalls: self.stalls + other.stalls,
+        }
+    }
 }
 
 impl<'a> Nest<'a> {
@@ -306,12 +391,12 @@ impl<'a> Nest<'a> {
         bytes.checked_next_multiple_of(self.facts.align_bytes()).unwrap_or(u64::MAX)
     }
 
-    /// Bytes of the blocks of one call and of what is not for blocks, when the blocks of each axis have these lengths.
-    pub(crate) fn least(&self, lengths: &[u64]) -> (u64, u64) {
-        let block = self.block(lengths);
-        let footprint = (0..self.params.len()).fold(0u64, |sum, p| sum.saturating_add(self.block_bytes(&block, p)));
-        let of = |lengths: &[u64]| self.facts.scratch_bytes(&**self.task, &self.middle(lengths));
-        let mut scratch = of(lengths).max(self.facts.scratch_least_bytes);
+    /// Blocks of these lengths.
+    pub(crate) fn blocks(&self, lengths: &[u64]) -> Blocks {
+        let (largest, middle) = (self.block(lengths), self.middle(lengths));
+        let footprint = (0..self.params.len()).fold(0u64, |sum, p| sum.saturating_add(self.block_bytes(&largest, p)));
+        let of = |middle: &CallShape| self.facts.scratch_bytes(&**self.task, middle);
+        let mut scratch = of(&middle).max(self.facts.scratch_least_bytes);
         // Short blocks at the end of an axis may need more than the others.
         if self.facts.scratch_users > 0 {
             for axis in 0..lengths.len() {
@@ -319,11 +404,12 @@ impl<'a> Nest<'a> {
                 if rest > 0 {
                     let mut last: SmallVec<[u64; 4]> = SmallVec::from_slice(lengths);
                     last[axis] = rest;
-                    scratch = scratch.max(of(&last));
+                    scratch = scratch.max(of(&self.middle(&last)));
                 }
             }
         }
-        (footprint, self.facts.fixed_bytes + self.facts.partials_bytes + scratch)
+        let reserved = self.facts.fixed_bytes + self.facts.partials_bytes + scratch;
+        Blocks { lengths: SmallVec::from_slice(lengths), largest, middle, footprint, reserved }
     }
 
     /// How rules that are enforced let the worst block pass when the blocks of each axis have these lengths.
@@ -383,30 +469,34 @@ impl<'a> Nest<'a> {
 
     /// What these loops cost.
     pub(crate) fn estimate(&self, loops: &[Loop]) -> Estimate {
-        self.chosen(loops).0
+        self.chosen(loops, &self.blocks(&self.lengths(loops))).0
+    }
+
+    /// The same, where some blocks are known that may be those of the loops.
+    pub(crate) fn estimate_with(&self, loops: &[Loop], known: &Blocks) -> Estimate {
+        if self.lengths(loops) == known.lengths { self.chosen(loops, known).0 } else { self.estimate(loops) }
     }
 
     /// What the best choice keeps; `None` where blocks are not copied.
     pub(crate) fn kept(&self, loops: &[Loop]) -> Option<Kept> {
-        let choice = self.chosen(loops).1?;
+        let choice = self.chosen(loops, &self.blocks(&self.lengths(loops))).1?;
         let blocks = choice.stays.iter().map(|stay| (stay.kept.round() as u64, stay.streams)).collect();
         Some(Kept { blocks, bytes: choice.bytes })
     }
 
-    fn chosen(&self, loops: &[Loop]) -> (Estimate, Option<Choice>) {
+    fn chosen(&self, loops: &[Loop], blocks: &Blocks) -> (Estimate, Option<Choice>) {
         let facts = self.facts;
-        let lengths = self.lengths(loops);
-        let block = self.block(&lengths);
-        let (footprint, reserved) = self.least(&lengths);
+        let &Blocks { ref lengths, ref largest, ref middle, footprint, reserved } = blocks;
         let turns = Nest::turns(&self.extents, loops);
         let calls = turns.iter().map(|&(average, _)| average).product::<f64>().max(1.0);
-        let run = facts.run_seconds(&**self.task, &self.middle(&lengths));
+        let run = facts.run_seconds(&**self.task, middle);
         let points = |lengths: &[u64]| lengths.iter().map(|&l| l as f64).product::<f64>();
         // Blocks at the ends are smaller; what a call costs besides its work they cost as well.
         let overhead = facts.call_overhead_ns * 1e-9;
-        let full_calls = points(&self.extents) / points(&lengths).max(1.0);
-        let runs = (0..self.params.len()).map(|p| self.moved(p, &block, loops, &turns).fragments);
-        let scattered = facts.scattered_seconds(runs);
+        let full_calls = points(&self.extents) / points(lengths).max(1.0);
+        let moved: SmallVec<[Moved; 6]> =
+            (0..self.params.len()).map(|p| self.moved(p, largest, loops, &turns)).collect();
+        let scattered = facts.scattered_seconds(moved.iter().map(|moved| moved.fragments));
         let busy = (full_calls * (run - overhead).max(0.0) + calls * (overhead + scattered)) / facts.children as f64;
         let chains = self.chains(loops, &turns);
         let uneven = unevenness(chains, facts.children, facts.stages());
@@ -429,7 +519,7 @@ impl<'a> Nest<'a> {
         // Nothing stays from one part to the next.
         let is_long = calls > facts.listed_max as f64 && self.may_be_long(loops);
         let inside = if is_long { self.inside_part(loops) } else { turns.clone() };
-        let choice = self.moving(loops, [&turns, &inside], &block, capacity, busy, uneven);
+        let choice = self.moving(loops, [&turns, &inside], largest, &moved, capacity, busy, uneven);
         (estimate(choice.seconds, choice.bytes), Some(choice))
     }
 
@@ -497,84 +587,65 @@ impl<'a> Nest<'a> {
     }
 
     /// The best choice of what stays, with how often the loops turn in all, and within what is planned at once.
+    #[allow(clippy::too_many_arguments)]
     fn moving(
         &self,
         loops: &[Loop],
         both: [&[(f64, u64)]; 2],
         block: &CallShape,
+        moved: &[Moved],
         capacity: f64,
         busy: f64,
         uneven: f64,
     ) -> Choice {
         let facts = self.facts;
         let count = self.params.len();
-        let bytes: SmallVec<[u64; 6]> = (0..count).map(|p| self.block_bytes(block, p)).collect();
         let [turns, _] = both;
         let divided = self.divided(loops, turns);
-        let stays: SmallVec<[SmallVec<[Stay; 4]>; 6]> =
-            (0..count).map(|p| self.stays(&self.params[p], bytes[p], loops, both, &divided)).collect();
-        let moved: SmallVec<[Moved; 6]> = (0..count).map(|p| self.moved(p, block, loops, turns)).collect();
+        let ways = |p: usize| {
+            let (param, bytes) = (&self.params[p], self.block_bytes(block, p));
+            let flow = |stay: Stay| (stay, Flow::of(facts, param.access, &stay, &moved[p], bytes));
+            self.stays(param, bytes, loops, both, &divided).into_iter().map(flow).collect()
+        };
+        let ways: SmallVec<[SmallVec<[(Stay, Flow); 2]>; 4]> = (0..count).map(ways).collect();
+        let latency = facts.edge.latency_ns * 1e-9;
+        let transfer = transfer_seconds(facts.edge, USUAL_QUEUE);
+        // A device serves one transfer after the other, and children wait at the same time.
+        let waits = latency / facts.children as f64 + transfer;
         let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, count);
-        let mut best = Choice { seconds: f64::INFINITY, bytes: f64::INFINITY, stays: SmallVec::new() };
+        let (mut best, mut least, mut best_at) = ((f64::INFINITY, f64::INFINITY), f64::INFINITY, at.clone());
         loop {
-            let chosen = |p: usize| &stays[p][at[p]];
-            let kept: f64 = (0..count).map(|p| chosen(p).kept_bytes).sum();
+            let all = (0..count).fold(Flow::default(), |sum, p| sum.and(&ways[p][at[p]].1));
+            let kept = all.kept_bytes;
             if kept <= capacity || at.iter().all(|&a| a == 0) {
-                let (mut seconds, mut flowing, mut total, mut steps) = (0.0, 0.0, 0.0, 0.0);
-                let (mut first, mut stolen, mut streams, mut panels, mut stalls) = (0.0, 0.0, 0.0f64, 0.0f64, 0.0f64);
-                for p in 0..count {
-                    let (stay, moved) = (chosen(p), &moved[p]);
-                    let (down, up) = moved.times(self.params[p].access, stay.loads);
-                    let reading = moved.bytes / facts.edge.read_bytes_per_second;
-                    let writing = moved.bytes / facts.edge.write_bytes_per_second;
-                    let fragments = fragment_seconds(facts, moved.fragments);
-                    let (one, back) = (reading + fragments, writing + fragments);
-                    seconds += down * one + up * back;
-                    flowing += down * reading + up * writing;
-                    total += (down + up) * moved.bytes;
-                    steps += down + up;
-                    stolen += (down + up) * stolen_fragment_seconds(facts.edge, moved.fragments, facts.workers);
-                    first += if down > 0.0 { one } else { 0.0 };
-                    if stay.loads > 1.0 {
-                        match stay.streams {
-                            true => streams += bytes[p] as f64,
-                            false => {
-                                panels += bytes[p] as f64;
-                                stalls += down * one + up * back;
-                            }
-                        }
-                    }
-                }
-                let latency = facts.edge.latency_ns * 1e-9;
-                let transfer = transfer_seconds(facts.edge, USUAL_QUEUE);
-                // A device serves one transfer after the other, and children wait at the same time.
-                let waits = steps * (latency / facts.children as f64 + transfer);
-                let moving = (seconds + waits) * uneven;
-                let busy = busy + stolen;
+                let moving = (all.seconds + all.transfers * waits) * uneven;
+                let busy = busy + all.stolen;
                 let free = capacity - kept;
-                let staging = (kept + streams.min(free.max(0.0))).min(capacity.max(kept)) as u64;
-                let around = staging_seconds(facts.edge, total as u64, staging);
+                let staging = (kept + all.streams.min(free.max(0.0))).min(capacity.max(kept)) as u64;
+                let around = staging_seconds(facts.edge, all.bytes as u64, staging);
                 // What is fetched ahead needs room beside what is in use; a panel without such room is waited for, of which
                 // nothing is lost as long as processors wait for bytes that flow without a pause.
-                let idle = (flowing * uneven - busy).max(0.0);
+                let idle = (all.flowing * uneven - busy).max(0.0);
                 let together = match facts.edge.driver.synchronous {
                     true => busy + moving,
-                    _ if free >= streams + panels => busy.max(moving) + first,
-                    _ if free >= streams => busy.max(moving) + (stalls.min(moving) * 0.5 - idle).max(0.0) + first,
+                    _ if free >= all.streams + all.panels => busy.max(moving) + all.first,
+                    _ if free >= all.streams => {
+                        busy.max(moving) + (all.stalls.min(moving) * 0.5 - idle).max(0.0) + all.first
+                    }
                     _ => busy + moving,
                 } + around;
-                let better =
-                    price(together, total as u64) < price(best.seconds.min(1e300), best.bytes.min(1e18) as u64);
-                if best.seconds.is_infinite() || (kept <= capacity && better) {
-                    best = Choice { seconds: together, bytes: total, stays: (0..count).map(|p| *chosen(p)).collect() };
+                let price = price(together, all.bytes as u64);
+                if best.0.is_infinite() || (kept <= capacity && price < least) {
+                    (best, least, best_at) = ((together, all.bytes), price, at.clone());
                 }
             }
             // The next choice.
-            let Some(p) = (0..count).find(|&p| at[p] + 1 < stays[p].len()) else { break };
+            let Some(p) = (0..count).find(|&p| at[p] + 1 < ways[p].len()) else { break };
             at[p] += 1;
             at[..p].fill(0);
         }
-        best
+        let (seconds, bytes) = best;
+        Choice { seconds, bytes, stays: (0..count).map(|p| ways[p][best_at[p]].0).collect() }
     }
 
     fn moved(&self, param: usize, block: &CallShape, loops: &[Loop], turns: &[(f64, u64)]) -> Moved {

@@ -3,7 +3,7 @@
 
 use crate::candidates::{Candidate, FINALISTS, Found, LEANEST, combinations, finals, in_parallel};
 use crate::cost::CLOSE;
-use crate::estimate::{FRIENDLY, Loop, Nest};
+use crate::estimate::{Estimate, FRIENDLY, Loop, Nest};
 use crate::facts::EdgeFacts;
 use crate::rules::Movable;
 use crate::scope::Scope;
@@ -48,6 +48,11 @@ pub(crate) struct Looked {
 impl Looked {
     pub(crate) fn at(nest: &Nest<'_>, loops: SmallVec<[Loop; 6]>) -> Looked {
         let found = nest.estimate(&loops);
+        Looked::found(nest, loops, &found)
+    }
+
+    /// With what is known of the loops.
+    fn found(nest: &Nest<'_>, loops: SmallVec<[Loop; 6]>, found: &Estimate) -> Looked {
         let facts = nest.facts();
         let fits = facts.fits(found.footprint, found.reserved, found.partials);
         let is_in_parts = found.calls > facts.listed_max && nest.may_be_long(&loops);
@@ -144,14 +149,17 @@ pub(crate) fn by_formula(
         return Err(Unfit::Smallest(Box::new(smallest)));
     }
     let look = |lengths: &Vec<u64>| {
-        let (footprint, reserved) = nest.least(lengths);
-        if facts.stages() && footprint.saturating_add(reserved) > facts.total_bytes {
+        let blocks = nest.blocks(lengths);
+        if facts.stages() && blocks.bytes() > facts.total_bytes {
             return Vec::new();
         }
-        let room = facts.total_bytes.saturating_sub(reserved);
+        let room = facts.total_bytes.saturating_sub(blocks.reserved());
+        let at = |loops: SmallVec<[Loop; 6]>| {
+            let found = nest.estimate_with(&loops, &blocks);
+            Looked::found(nest, loops, &found)
+        };
         let nests = nest.orders(lengths, room).into_iter();
-        let mut found: Vec<Looked> =
-            nests.map(|loops| Looked::at(nest, loops)).filter(|found| found.is_possible(facts)).collect();
+        let mut found: Vec<Looked> = nests.map(at).filter(|found| found.is_possible(facts)).collect();
         found.sort_by(|a, b| b.movable.cmp(&a.movable).then(a.price.total_cmp(&b.price)));
         found.truncate(2);
         found
@@ -171,10 +179,8 @@ pub(crate) fn by_formula(
     let known = known.map(|known| known.iter().filter_map(|(name, length)| Some((number(name)?, length))).collect());
     looked.extend(known.map(|loops| Looked::at(nest, loops)).filter(|found| found.is_possible(facts)));
     if looked.is_empty() {
-        let fit = combinations(lists).filter(|lengths| {
-            let (footprint, reserved) = nest.least(lengths);
-            !facts.stages() || footprint.saturating_add(reserved) <= facts.total_bytes
-        });
+        let fit =
+            combinations(lists).filter(|lengths| !facts.stages() || nest.blocks(lengths).bytes() <= facts.total_bytes);
         let pieces = |lengths: Vec<u64>| {
             let counts = specs.iter().zip(&lengths).map(|(spec, &length)| spec.extent.div_ceil(length.max(1)));
             counts.fold(1, u64::saturating_mul)
