@@ -11,7 +11,7 @@ use crate::options::MachineChoice;
 use crate::resume::GoingOn;
 use crate::wire::Wire;
 use multigrain_engine::{Memories, MemoryBytes, Part};
-use multigrain_machine::{Driver, Layout, Machine, Memory, readable_bytes};
+use multigrain_machine::{Branch, Driver, Layout, Machine, Memory, readable_bytes};
 use multigrain_plan::{EdgeTraffic, Enough, Mapping, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::{Arg, ArrayDecl, Call, Program, Role};
 use multigrain_store::{buffer::give_free_memory_back, npy};
@@ -66,6 +66,9 @@ impl Asked {
     /// What a plan takes itself is known only when it is made; where it is more than its share, the job is planned again
     /// for as much less.
     pub(crate) fn plan(&self, job: &Job) -> Result<Arc<Plan>, Error> {
+        if !self.options.simulated {
+            self.check_calls(job)?;
+        }
         let plan = self.within(job, |planner| planner.plan(&self.program));
         // A plan is a small part of what the search for it took, and a run has need of the rest.
         give_free_memory_back();
@@ -234,6 +237,37 @@ impl Asked {
         Err(Error::Request(format!("{} does not fit memory {name}: {what}; give {name} more", job.app)))
     }
 
+    /// Refuses a program that has more calls than the main memory has room for, before all of them are planned: where nothing is
+    /// copied from the root each is one of the plan, or several.
+    fn check_calls(&self, job: &Job) -> Result<(), Error> {
+        let (layout, main) = (Layout::of(&self.machine), main_memory(&self.machine));
+        let copies = |branch: &Branch| !branch.is_division() && !branch.edge(&self.machine).driver.views;
+        if layout.branches().first().is_none_or(copies) {
+            return Ok(());
+        }
+        let calls = self.program.calls().len() as u64;
+        let own = [calls.saturating_mul(PLAN_CALL_BYTES), workers_bytes(&self.machine), job.kept_bytes()];
+        let own = own.into_iter().fold(0, u64::saturating_add).saturating_sub(OWN_BYTES);
+        let arrays = self.program.arrays().iter().map(ArrayDecl::bytes).fold(0, u64::saturating_add);
+        let bytes = arrays.saturating_add(own);
+        if bytes <= main.capacity_bytes {
+            return Ok(());
+        }
+        Err(Error::DoesNotFit {
+            what: format!(
+                "{} does not fit: its arrays take {}, its plan of {calls} calls or more, its workers and tables {}; memory {} holds {}",
+                job.app,
+                readable_bytes(arrays),
+                readable_bytes(own),
+                main.name,
+                readable_bytes(main.capacity_bytes)
+            ),
+            memory: main.name.clone(),
+            enough: Enough::from_need(bytes),
+            instead: choose::OR_A_DISK,
+        })
+    }
+
     pub(crate) fn planned(&self, plan: Arc<Plan>, job: &Job) -> Planned {
         let edges = edges(&self.machine, &plan, job);
         let wire = is_spread(&self.machine).then(|| Wire::of(&self.machine, &plan, job));
@@ -324,13 +358,18 @@ pub(crate) fn check_reading(app: &str, what: &str, bytes: u64, main: &Memory) ->
     })
 }
 
+/// The most bytes of tables that leave a plan room in a main memory.
+pub(crate) fn kept_bytes_max(main: &Memory) -> u64 {
+    OWN_BYTES.saturating_add(main.capacity_bytes / PLAN_SHARE)
+}
+
 /// Refuses tables that leave a plan no room in a main memory; `others` is what is known to be needed beside them.
 pub(crate) fn check_kept(app: &str, what: &str, kept_bytes: u64, others: u64, main: &Memory) -> Result<(), Error> {
-    let own = kept_bytes.saturating_sub(OWN_BYTES);
-    let needed = own.saturating_mul(PLAN_SHARE);
-    if needed <= main.capacity_bytes {
+    if kept_bytes <= kept_bytes_max(main) {
         return Ok(());
     }
+    let own = kept_bytes.saturating_sub(OWN_BYTES);
+    let needed = own.saturating_mul(PLAN_SHARE);
     Err(Error::DoesNotFit {
         what: format!(
             "{app} does not fit: {what} take {}, of which {} count and may fill half of memory {}, which holds {}",
