@@ -7,6 +7,7 @@
 pub mod app;
 pub mod border;
 mod check;
+mod chunks;
 pub mod kernel;
 pub mod padded;
 pub mod picture;

@@ -9,6 +9,7 @@
 //! is between becomes `255 * value` rounded to the nearest whole number, halves upwards. A file
 //! appears whole under its name or not at all.
 
+use crate::chunks::Chunks;
 use multigrain::whole::{self, WholeFile};
 use png::{BitDepth, ColorType, Decoder, Encoder, Limits, Transformations};
 use std::fs::File;
@@ -78,7 +79,7 @@ pub enum PictureError {
 /// not follow each other, all samples are, as they are in the file.
 pub struct Reading {
     path: PathBuf,
-    reader: png::Reader<BufReader<File>>,
+    reader: png::Reader<Chunks<BufReader<File>>>,
     /// Rows.
     pub rows: usize,
     /// Columns.
@@ -105,6 +106,9 @@ pub struct Picture {
 
 fn wrong(path: &Path, error: png::DecodingError) -> PictureError {
     match error {
+        png::DecodingError::IoError(source) if source.kind() == std::io::ErrorKind::InvalidData => {
+            PictureError::Format { path: path.to_owned(), reason: source.to_string() }
+        }
         png::DecodingError::IoError(source) if source.kind() != std::io::ErrorKind::UnexpectedEof => {
             PictureError::Io { action: "read", path: path.to_owned(), source }
         }
@@ -131,7 +135,7 @@ impl Reading {
             path: path.to_owned(),
             source,
         })?;
-        let mut decoder = Decoder::new(BufReader::new(file));
+        let mut decoder = Decoder::new(Chunks::new(BufReader::new(file)));
         decoder.set_transformations(Transformations::EXPAND);
         decoder.set_ignore_text_chunk(true);
         decoder.set_ignore_iccp_chunk(true);

@@ -123,6 +123,30 @@ fn a_header_that_claims_too_much_is_refused_before_memory_is_taken() {
     picture::read(&path, 5 * 7 * 3).unwrap();
 }
 
+/// A file with one more chunk of so many bytes behind its header.
+fn with_chunk(content: &[u8], name: &[u8; 4], bytes: usize) -> Vec<u8> {
+    let header_end = 8 + 8 + 13 + 4;
+    let chunk = [&(bytes as u32).to_be_bytes(), &name[..], &vec![0; bytes], &[0; 4]].concat();
+    [&content[..header_end], &chunk, &content[header_end..]].concat()
+}
+
+/// However much a camera has to say: the decoder would hold all of it, and refuse more than it may.
+#[test]
+fn what_no_picture_needs_is_not_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("picture.png");
+    encode(&path, 3, 2, ColorType::Grayscale, BitDepth::Eight, &[1, 2, 3, 4, 5, 6]);
+    let (content, plain) = (fs::read(&path).unwrap(), picture::read(&path, SAMPLES_MAX).unwrap());
+    fs::write(&path, with_chunk(&content, b"eXIf", 100 << 20)).unwrap();
+    assert_eq!(picture::read(&path, SAMPLES_MAX).unwrap(), plain);
+    fs::write(&path, with_chunk(&content, b"PLTE", 3000)).unwrap();
+    let refused = picture::read(&path, SAMPLES_MAX).unwrap_err().to_string();
+    assert!(refused.contains("chunk PLTE has 3000 bytes"), "{refused}");
+    fs::write(&path, with_chunk(&content, b"eXIf", 5000).split_at(60).0).unwrap();
+    let refused = picture::read(&path, SAMPLES_MAX).unwrap_err().to_string();
+    assert!(refused.contains("ends too early"), "{refused}");
+}
+
 #[test]
 fn what_cannot_be_written_is_refused_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
