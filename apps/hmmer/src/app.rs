@@ -9,7 +9,7 @@ use crate::kernel;
 use crate::profile::{Cutoff, Profile, ProfileError, read_within};
 use crate::query::{DOMAINS, Query};
 use crate::sequence::text::STANDARD_INPUT;
-use crate::sequence::{Database, Limit};
+use crate::sequence::{Database, Limit, SequenceError};
 use crate::table::{Threshold, Thresholds};
 use crate::task::{self, Filter, SCORES, Score};
 use multigrain::app::{AppJob, Application};
@@ -162,12 +162,15 @@ impl Args {
     /// Reads or makes profiles and sequences.
     fn inputs(&self, runtime: &Runtime) -> Result<(Vec<Profile>, Database), Error> {
         let target = self.outputs().next().and_then(|path| path.parent());
-        let limit = Limit {
-            memory_bytes: runtime.memory_bytes()? / MEMORY_SHARE,
-            directory: target.filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new(".")),
-        };
         let request = |e: &dyn std::error::Error| Error::Request(e.to_string());
         let profiles = self.profiles(runtime)?;
+        let of_profiles = profiles.iter().map(Profile::kept_bytes).sum::<u64>();
+        let most = runtime.kept_bytes_max()?.saturating_sub(of_profiles) / size_of::<u64>() as u64;
+        let limit = Limit {
+            memory_bytes: runtime.memory_bytes()? / MEMORY_SHARE,
+            sequences: usize::try_from(most).unwrap_or(usize::MAX),
+            directory: target.filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+        };
         let database = match &self.database {
             Some(path) => Database::read(path, limit, runtime.workers()?),
             None => {
@@ -185,7 +188,14 @@ impl Args {
                 }
             }
         };
-        Ok((profiles, database.map_err(|e| request(&e))?))
+        let database = database.map_err(|error| match error {
+            SequenceError::NoRoom { sequences } => {
+                let bytes = of_profiles.saturating_add(Database::indices_bytes(sequences));
+                runtime.check_kept_bytes(Self::NAME, bytes, 0, 0).err().unwrap_or_else(|| request(&error))
+            }
+            error => request(&error),
+        });
+        Ok((profiles, database?))
     }
 
     /// Reads or makes profiles, as long as there is room for them.

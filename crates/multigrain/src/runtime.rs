@@ -12,7 +12,7 @@ use crate::means::Means;
 use crate::names::{is_beside, names_beside};
 use crate::options::{Options, Settings};
 use crate::outcome::Outcome;
-use crate::planning::{Keeps, Kept, Planned, Ready, check_kept, check_reading, plan_bytes};
+use crate::planning::{Keeps, Kept, Planned, Ready, check_kept, check_reading, kept_bytes_max, plan_bytes};
 use crate::resume::{GoingOn, Unfinished};
 use crate::run::{Run, ended};
 use crate::together;
@@ -83,6 +83,14 @@ impl Runtime {
         let (memory, workers) = choose::memory(&self.means.options)?;
         let others = others.saturating_add(each_worker.saturating_mul(workers as u64));
         check_kept(app, "its tables", bytes, others, &memory)
+    }
+
+    /// The most bytes of tables that [`Runtime::check_kept_bytes`] does not refuse.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when the machine is refused.
+    pub fn kept_bytes_max(&self) -> Result<u64, Error> {
+        Ok(kept_bytes_max(&choose::memory(&self.means.options)?.0))
     }
 
     /// Refuses a program of so many calls before it is listed, if that would leave its plan no room.

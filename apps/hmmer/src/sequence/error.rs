@@ -5,6 +5,12 @@ use std::path::PathBuf;
 /// Why sequences could not be read. Lines count from 1, in the text after decompression.
 #[derive(Debug, thiserror::Error)]
 pub enum SequenceError {
+    /// There is no room for the places of so many.
+    #[error("there are {sequences} sequences or more, and there is too little memory to know where each is")]
+    NoRoom {
+        /// So many were found.
+        sequences: u64,
+    },
     /// The file cannot be opened.
     #[error("cannot open {}: {source}", path.display())]
     Open {

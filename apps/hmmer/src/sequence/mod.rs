@@ -51,6 +51,8 @@ pub struct Database {
 pub struct Limit<'a> {
     /// More bytes of residues, or of headers, than this are put into a scratch file.
     pub memory_bytes: u64,
+    /// For the places of so many sequences, which are always in memory, there is room.
+    pub sequences: usize,
     /// Directory of scratch files.
     pub directory: &'a Path,
 }
@@ -67,6 +69,8 @@ struct Records {
     header_end: u64,
     header_offsets: Vec<u64>,
     offsets: Vec<u64>,
+    /// So many there is room for.
+    most: usize,
     empty: u64,
 }
 
@@ -77,7 +81,11 @@ impl Records {
             self.empty += 1;
             return Ok(());
         }
-        if (self.offsets.len() - 1).is_multiple_of(HEADERS_EACH) {
+        let before = self.offsets.len() - 1;
+        if before >= self.most {
+            return Err(SequenceError::NoRoom { sequences: before as u64 + 1 });
+        }
+        if before.is_multiple_of(HEADERS_EACH) {
             self.header_offsets.push(self.header_end);
         }
         self.headers.buffer().extend_from_slice(header);
@@ -96,12 +104,19 @@ impl Gathered {
         offsets.reserve_exact(of_residues);
         header_offsets.reserve_exact(of_headers);
         offsets.push(0);
-        let records = Records { headers: Spill::new(limit), header_end: 0, header_offsets, offsets, empty: 0 };
+        let records = Records {
+            headers: Spill::new(limit),
+            header_end: 0,
+            header_offsets,
+            offsets,
+            most: limit.sequences,
+            empty: 0,
+        };
         Gathered { residues: Spill::new(limit), records }
     }
 
     fn finish(mut self, path: &Path) -> Result<Database, SequenceError> {
-        let Records { mut headers, header_end, mut header_offsets, mut offsets, empty } = self.records;
+        let Records { mut headers, header_end, mut header_offsets, mut offsets, empty, .. } = self.records;
         header_offsets.push(header_end);
         // They grew by doubling, and are kept.
         self.residues.buffer().shrink_to_fit();
@@ -135,7 +150,13 @@ impl Database {
         }
         let (reader, gzip) =
             text::open(path).map_err(|source| SequenceError::Open { path: path.to_owned(), source })?;
-        Database::parse(reader, gzip, path, limit, 0)
+        match Database::parse(reader, gzip, path, limit, 0) {
+            // How many there are in all is soon counted where records can be told without being read.
+            Err(SequenceError::NoRoom { sequences }) => {
+                Err(SequenceError::NoRoom { sequences: pieces::count(path).unwrap_or(0).max(sequences) })
+            }
+            read => read,
+        }
     }
 
     /// Reads a FASTA or Stockholm text of about so many sequences; `path` is for messages only.

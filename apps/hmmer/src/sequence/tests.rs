@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::io::Write;
 
 fn ample() -> Limit<'static> {
-    Limit { memory_bytes: 16 << 20, directory: Path::new("/nowhere") }
+    Limit { memory_bytes: 16 << 20, sequences: usize::MAX, directory: Path::new("/nowhere") }
 }
 
 fn parse(text: &[u8]) -> Result<Database, SequenceError> {
@@ -126,7 +126,7 @@ fn a_database_beyond_the_limit_lies_in_scratch_files_that_nobody_sees() {
     let text: Vec<u8> = (0..3000)
         .flat_map(|i| format!(">s{i} {}\n{}\n", "d".repeat(i % 700), "MKVLAGST".repeat(1 + i % 90)).into_bytes())
         .collect();
-    let small = Limit { memory_bytes: 1000, directory: directory.path() };
+    let small = Limit { memory_bytes: 1000, sequences: usize::MAX, directory: directory.path() };
     let mut spilled = Database::parse(&text[..], false, Path::new("db.fa"), small, 0).unwrap();
     let mut kept = parse(&text).unwrap();
     assert_eq!(content(&spilled), content(&kept));
@@ -135,7 +135,7 @@ fn a_database_beyond_the_limit_lies_in_scratch_files_that_nobody_sees() {
     };
     assert_eq!(std::fs::read(path).unwrap(), bytes);
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "a scratch file has a name");
-    let nowhere = Limit { memory_bytes: 1000, directory: Path::new("/nowhere") };
+    let nowhere = Limit { memory_bytes: 1000, sequences: usize::MAX, directory: Path::new("/nowhere") };
     let error = Database::parse(&text[..], false, Path::new("db.fa"), nowhere, 0).unwrap_err();
     assert!(error.to_string().contains("/nowhere"), "{error}");
 }
@@ -205,7 +205,7 @@ fn in_pieces(text: &[u8], piece_bytes: u64, workers: usize) -> (Option<Database>
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("db.fa");
     std::fs::write(&path, text).unwrap();
-    let limit = Limit { memory_bytes: 300, directory: directory.path() };
+    let limit = Limit { memory_bytes: 300, sequences: usize::MAX, directory: directory.path() };
     let file = std::fs::File::open(&path).unwrap();
     (
         pieces::pieces(&file, &path, limit, workers, piece_bytes),
@@ -236,7 +236,7 @@ fn whole_files_are_read_in_pieces() {
     let text: String = (0..20_000).map(|i| format!(">s{i} about > {i}\nMKVLA{}\n", "GSTW".repeat(i % 30))).collect();
     std::fs::write(&path, &text).unwrap();
     let by_one = parse(text.as_bytes()).unwrap();
-    let limit = |memory_bytes| Limit { memory_bytes, directory: directory.path() };
+    let limit = |memory_bytes| Limit { memory_bytes, sequences: usize::MAX, directory: directory.path() };
     for (memory_bytes, workers, is_there) in
         [(16 << 20, 3, true), (300_000, 2, true), (100_000, 2, false), (16 << 20, 1, false)]
     {
@@ -247,6 +247,26 @@ fn whole_files_are_read_in_pieces() {
     std::fs::write(&path, gzip(text.as_bytes())).unwrap();
     assert!(pieces::read(&path, limit(16 << 20), 2).is_none());
     assert!(same(&Database::read(&path, limit(16 << 20), 2).unwrap(), &by_one));
+}
+
+#[test]
+fn more_sequences_than_there_is_room_for_are_counted_and_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db.fa");
+    let text = |n: usize| -> String { (0..n).map(|i| format!(">s{i} about > {i}\nMKV\n")).collect() };
+    let read = |workers| {
+        let limit = Limit { memory_bytes: 16 << 20, sequences: 30_000, directory: directory.path() };
+        Database::read(&path, limit, workers).map(|database| database.len())
+    };
+    for workers in [1, 2] {
+        std::fs::write(&path, text(30_000)).unwrap();
+        assert_eq!(read(workers).unwrap(), 30_000);
+        std::fs::write(&path, text(100_000)).unwrap();
+        assert!(matches!(read(workers), Err(SequenceError::NoRoom { sequences: 100_000 })));
+        // Of these no more is known than was read.
+        std::fs::write(&path, gzip(text(100_000).as_bytes())).unwrap();
+        assert!(matches!(read(workers), Err(SequenceError::NoRoom { sequences: 30_001 })));
+    }
 }
 
 proptest! {
@@ -284,7 +304,7 @@ fn a_plan_keeps_what_a_run_would() {
             (is_file, source + database.kept_bytes())
         };
         let at = |memory_bytes| {
-            let limit = Limit { memory_bytes, directory: directory.path() };
+            let limit = Limit { memory_bytes, sequences: usize::MAX, directory: directory.path() };
             let mut read = Database::from_reader(made().text(), Path::new("made"), limit, count as usize).unwrap();
             let mut unmade = Database::of_lengths(made().lengths(), limit, count as usize);
             assert_eq!(read.offsets(), unmade.offsets());

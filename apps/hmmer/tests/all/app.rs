@@ -207,7 +207,7 @@ fn thorough(profile: &Profile, database: &Database, evalue: f64) -> Vec<Row> {
 #[test]
 fn what_is_skipped_could_not_be_reported() {
     let directory = tempfile::tempdir().unwrap();
-    let limit = Limit { memory_bytes: u64::MAX, directory: directory.path() };
+    let limit = Limit { memory_bytes: u64::MAX, sequences: usize::MAX, directory: directory.path() };
     for (seed, m, evalue) in [(1, 40, 10.0), (2, 25, 1e-3), (3, 70, 100.0)] {
         let args = Args { evalue, domain_evalue: evalue, ..generated(directory.path(), 500, m, seed) };
         let (table, scores) = run(&detected(), &args).unwrap();
@@ -421,7 +421,7 @@ fn generated_inputs_give_the_hits_of_hmmsearch() {
 fn as_many_sequences_pass_each_filter_as_in_hmmsearch() {
     let (profile, text) = (generate::profile(2, 40), generate::sequences(2, 600, 40));
     let profile = &Profile::parse(profile.as_bytes(), Path::new("made")).unwrap()[0];
-    let limit = Limit { memory_bytes: u64::MAX, directory: Path::new(".") };
+    let limit = Limit { memory_bytes: u64::MAX, sequences: usize::MAX, directory: Path::new(".") };
     let database = Database::from_reader(text.as_bytes(), Path::new("made"), limit, 0).unwrap();
     for (f1, f2) in [(0.02, 1e-3), (0.3, 0.1), (0.6, 0.02), (0.1, 0.05), (0.05, 0.01)] {
         let args = Args { f1, f2, ..Args::default() };
@@ -452,7 +452,7 @@ fn alignments_are_written_where_domains_are_significant() {
     let rows = aligned.lines().filter(|line| line.starts_with("#=GS ")).count();
     let again = Database::read(
         &directory.path().join("aligned"),
-        Limit { memory_bytes: 1 << 20, directory: directory.path() },
+        Limit { memory_bytes: 1 << 20, sequences: usize::MAX, directory: directory.path() },
         2,
     );
     assert_eq!(again.unwrap().len(), rows);

@@ -27,7 +27,7 @@ fn scores_equal_those_in_double_precision() {
             continue;
         };
         let profile = &read_profiles(&profile).unwrap()[0];
-        let limit = Limit { memory_bytes: u64::MAX, directory: Path::new(".") };
+        let limit = Limit { memory_bytes: u64::MAX, sequences: usize::MAX, directory: Path::new(".") };
         let database = Database::read(&sequences, limit, 2).unwrap();
         let residues: Vec<u8> = (0..database.len()).flat_map(|i| database.sequence(i).unwrap()).collect();
         let nodes = profile.local();
