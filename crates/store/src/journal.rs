@@ -250,10 +250,19 @@ impl Journal {
         &self.path
     }
 
+    /// Whether its name leads to this journal, and not to that of a run which has begun since its output was published.
+    pub fn has_its_name(&self) -> bool {
+        let (own, named) = (self.file.metadata(), std::fs::symlink_metadata(&self.path));
+        let which = |found: std::fs::Metadata| (found.dev(), found.ino());
+        matches!((own.map(which), named.map(which)), (Ok(own), Ok(named)) if own == named)
+    }
+
     /// Removes the journal: after the output is published, or when the run is given up. What cannot be removed is
     /// ignored by every later run, which starts a new one or finds that it does not match.
     pub fn remove(self, disk: &Disk) {
-        disk.remove(&self.path);
+        if self.has_its_name() {
+            disk.remove(&self.path);
+        }
     }
 
     fn write_at(&self, context: &Context, bytes: &[u8], offset: u64) -> Result<(), StoreError> {
