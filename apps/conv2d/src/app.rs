@@ -5,6 +5,7 @@
 
 use crate::border::Border;
 use crate::check::{self, Filter, Plane};
+use crate::kernel::Filling;
 use crate::kernel::weights::{SIZE_MAX, Weights};
 use crate::padded::{self, Pad};
 use crate::picture::{self, Reading, SAMPLES_MAX};
@@ -107,10 +108,11 @@ impl Application for Args {
             let from = program.array::<f32, 2>(&format!("in{number}"), [m, n], Role::Input)?;
             let to = program.array::<f32, 2>(&format!("out{number}"), [m, n], Role::Output)?;
             match pad {
-                None => program.call(conv2d, (from.all(), taps.all(), to.all()), Scalars::new())?,
+                None => {
+                    program.call(conv2d, (from.all(), taps.all(), to.all()), filter.filling.scalars(Scalars::new()))?;
+                }
                 Some(pad) => {
-                    let shapes = ([m, n], [filter.rows, filter.cols]);
-                    padded::call(&mut program, (conv2d, pad), (from, taps, to), shapes, self.border, &number)?;
+                    padded::call(&mut program, (conv2d, pad), (from, taps, to), ([m, n], &filter), &number)?;
                 }
             }
             planes.push(Plane { input: from.index(), output: to.index() });
@@ -240,8 +242,7 @@ fn applied(text: &str, border: Border, correlate: bool) -> Result<([u64; 2], Fil
     let shape = [given.rows, given.cols];
     let mut filter = given.with_a_middle();
     if !correlate {
-        // Turned around both ways.
-        filter.values.reverse();
+        filter = filter.turned_around();
     }
     Ok((shape, filter))
 }
@@ -259,7 +260,7 @@ fn weights(text: &str, border: Border) -> Result<Filter, Error> {
             let also = if path.exists() { "; files of weights end in .npy" } else { "" };
             Error::Request(format!("{e}{also}"))
         })?;
-        return Ok(Filter { rows: size as u64, cols: size as u64, values, border });
+        return Ok(Filter { rows: size as u64, cols: size as u64, values, border, filling: Filling::default() });
     }
     let refuse = |what: String| Error::Request(format!("weights {text}: {what}"));
     let max_bytes = 4 * (SIZE_MAX * SIZE_MAX) as u64;
@@ -291,7 +292,7 @@ fn weights(text: &str, border: Border) -> Result<Filter, Error> {
     if data.len() != 4 * wanted {
         return Err(refuse(format!("{rows} x {cols} weights take {} bytes, there are {}", 4 * wanted, data.len())));
     }
-    Ok(Filter { rows, cols, values, border })
+    Ok(Filter { rows, cols, values, border, filling: Filling::default() })
 }
 
 /// Writes the planes, and opacity as it was, some rows at a time, as many as the run leaves room for.

@@ -15,7 +15,7 @@
 //! definition, and lie within the bound that holds whatever the roundings are.
 
 use crate::border::Border;
-use crate::kernel::{self, Block, BlockMut};
+use crate::kernel::{self, Block, BlockMut, Filling};
 use multigrain::app::{
     Beyond, Checked, Comparison, DEVIATIONS, Probed, UNDERFLOW, UNIT_ROUNDOFF, probe, rounding_bound,
 };
@@ -47,12 +47,12 @@ pub(crate) struct Filter {
     pub(crate) cols: u64,
     pub(crate) values: Vec<f32>,
     pub(crate) border: Border,
+    pub(crate) filling: Filling,
 }
 
 impl Filter {
-    /// The same with odd numbers of rows and columns: a row of zeros before an even number of rows makes the former of the
-    /// two in the middle the middle one, as `scipy.signal` has it, turned around or not; and so of columns. (Where one of these
-    /// zeros meets a NaN or an infinity, the sum is NaN, one element further than SciPy's.)
+    /// The same with odd numbers of rows and columns: a row that counts for nothing before an even number of rows makes the former of
+    /// the two in the middle the middle one, as `scipy.signal` has it, turned around or not; and so of columns.
     pub(crate) fn with_a_middle(self) -> Filter {
         let (above, before) = (1 - self.rows % 2, 1 - self.cols % 2);
         if (above, before) == (0, 0) {
@@ -63,7 +63,14 @@ impl Filter {
         for row in self.values.chunks_exact(self.cols as usize) {
             values.extend(std::iter::repeat_n(0.0, before as usize).chain(row.iter().copied()));
         }
-        Filter { rows, cols, values, ..self }
+        let filling = Filling { rows: [above as usize, 0], cols: [before as usize, 0] };
+        Filter { rows, cols, values, filling, ..self }
+    }
+
+    /// The same turned around both ways.
+    pub(crate) fn turned_around(mut self) -> Filter {
+        self.values.reverse();
+        Filter { filling: self.filling.turned_around(), ..self }
     }
 }
 
@@ -343,7 +350,7 @@ impl Job<'_> {
     /// Some elements of a row by the plain code of the definition, and in double precision with the sum of absolute values.
     #[allow(clippy::type_complexity)] // two lists that belong together
     fn row_again(&self, y: u64, first: u64, width: usize) -> Result<(Vec<f32>, Vec<(f64, f64)>), Error> {
-        let Filter { rows: kh, cols: kw, ref values, border } = *self.filter;
+        let Filter { rows: kh, cols: kw, ref values, border, filling } = *self.filter;
         let (kh, kw) = (kh as usize, kw as usize);
         let around = Columns::around(first, width, self.filter, self.n);
         let mut rows: Vec<Vec<f64>> = Vec::new();
@@ -361,8 +368,10 @@ impl Job<'_> {
             rows.push(around.all(Some((&row, 0))));
         }
         let mut sums = vec![(0.0f64, 0.0f64); width];
-        for (row, weights) in rows.iter().zip(values.chunks_exact(kw)) {
-            for (j, &weight) in weights.iter().enumerate() {
+        let counts = |[before, behind]: [usize; 2], len: usize| before..len - behind;
+        let (of_rows, of_cols) = (counts(filling.rows, kh), counts(filling.cols, kw));
+        for (row, weights) in rows.iter().zip(values.chunks_exact(kw)).take(of_rows.end).skip(of_rows.start) {
+            for (j, &weight) in weights.iter().enumerate().take(of_cols.end).skip(of_cols.start) {
                 for (sum, value) in sums.iter_mut().zip(&row[j..]) {
                     let product = f64::from(weight) * value;
                     sum.0 += product;
@@ -389,7 +398,7 @@ impl Job<'_> {
         let mut defined = vec![0.0f32; width];
         let input = Block::new(&there, height, columns, columns).map_err(refused)?;
         let mut out = BlockMut::new(&mut defined, 1, width, width).map_err(refused)?;
-        kernel::conv2d(Isa::Scalar, input, half_rows - above, half_cols - before, values, kh, kw, &mut out)
+        kernel::conv2d(Isa::Scalar, input, half_rows - above, half_cols - before, values, kh, kw, filling, &mut out)
             .map_err(refused)?;
         Ok((defined, sums))
     }

@@ -5,6 +5,7 @@
 //! larger than the frame is copied, and how the inside is cut shows nowhere.
 
 use crate::border::Border;
+use crate::check::Filter;
 use crate::task::Conv2d;
 use multigrain::prelude::*;
 
@@ -134,12 +135,12 @@ pub(crate) fn call(
     program: &mut Program,
     (conv2d, pad): (TaskHandle<Conv2d>, TaskHandle<Pad>),
     (input, weights, out): (Array<f32, 2>, Array<f32, 2>, Array<f32, 2>),
-    ([m, n], [kh, kw]): ([u64; 2], [u64; 2]),
-    border: Border,
+    ([m, n], filter): ([u64; 2], &Filter),
     name: &str,
 ) -> Result<(), ProgramError> {
+    let Filter { rows: kh, cols: kw, border, filling, .. } = *filter;
     let (top, left) = (kh / 2, kw / 2);
-    let with_halo = Scalars::new().with_before(&[top, left]);
+    let with_halo = filling.scalars(Scalars::new()).with_before(&[top, left]);
     // Start and length of rows and of columns of the output.
     let parts: Vec<[(u64, u64); 2]> = if m > 2 * top && n > 2 * left {
         program.call(

@@ -1,12 +1,12 @@
 //! The task: a block of the output from the block of the input that is larger by the halo, cut off where the array ends;
 //! see [`crate::kernel`].
 
-use crate::kernel::{self, Source, Taps, Target};
+use crate::kernel::{self, Filling, Source, Taps, Target};
 use multigrain::prelude::notation::around_half;
 use multigrain::prelude::{CallShape, LeafContext, Notation, Read, Task, View, ViewMut, Work, Write};
 use multigrain_simd::Isa;
 
-/// out = correlation of `in` with weights of odd extents, taps beyond the array skipped.
+/// out = correlation of `in` with weights of odd extents, taps beyond the array skipped. The scalars are [`Filling`]'s.
 pub struct Conv2d {
     isa: Isa,
 }
@@ -38,6 +38,7 @@ impl Task for Conv2d {
         let (top, left) = (context.before(0), context.before(1));
         let [kh, kw] = weights.shape();
         let [rows, cols] = out.shape();
+        let filling = Filling::of(context.scalars);
         // What the kernel relies on; a program that breaks it would read beyond its blocks.
         let fits = |before: usize, output: usize, input: usize, half: usize| {
             before <= half && (before + output..=before + output + half).contains(&input)
@@ -45,9 +46,10 @@ impl Task for Conv2d {
         assert!(
             kh % 2 == 1
                 && kw % 2 == 1
+                && filling.fits(kh, kw)
                 && fits(top, rows, input.len(0), kh / 2)
                 && fits(left, cols, input.len(1), kw / 2),
-            "conv2d of {:?} from {:?} with weights {:?} and a halo of ({top}, {left})",
+            "conv2d of {:?} from {:?} with weights {:?}, {filling:?} and a halo of ({top}, {left})",
             out.shape(),
             input.shape(),
             weights.shape()
@@ -61,7 +63,7 @@ impl Task for Conv2d {
             }
         };
         let source = Source { data: input.as_ptr(), rows: input.len(0), cols: input.len(1), pitch: input.pitch() };
-        let taps = Taps { data: taps.as_ptr(), rows: kh, cols: kw };
+        let taps = Taps { data: taps.as_ptr(), rows: kh, cols: kw, filling };
         let target = Target { pitch: out.pitch(), data: out.as_mut_ptr(), rows, cols };
         // SAFETY: the views are blocks of these shapes and pitches, out is accessed by this call alone, the extents were
         // checked above, and `new` made sure of the instruction set.

@@ -28,6 +28,7 @@
 mod strip;
 pub mod weights;
 
+use multigrain::prelude::Scalars;
 use multigrain_simd::Isa;
 
 /// A request that the kernel refuses; nothing has been written.
@@ -49,6 +50,16 @@ pub enum Conv2dError {
         pitch: usize,
         /// Elements in the memory given.
         found: usize,
+    },
+    /// Nothing is left of the weights.
+    #[error("conv2d with weights of {rows} x {cols}, of which none are left beside {filling:?}")]
+    Filling {
+        /// What is no weights.
+        filling: Filling,
+        /// Rows.
+        rows: usize,
+        /// Columns.
+        cols: usize,
     },
     /// The weights have an even number of rows or columns, so that no tap is the middle one.
     #[error("conv2d with weights of {rows} x {cols}: both must be odd")]
@@ -120,6 +131,44 @@ pub struct Taps {
     pub rows: usize,
     /// Columns, odd.
     pub cols: usize,
+    /// Those that are no weights.
+    pub filling: Filling,
+}
+
+/// Outer rows and columns that are no weights, but make numbers of rows and columns odd: how many before the first and behind the
+/// last weight. No element meets them, so that not a number, or an infinity, does not become one more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Filling {
+    /// Rows.
+    pub rows: [usize; 2],
+    /// Columns.
+    pub cols: [usize; 2],
+}
+
+impl Filling {
+    /// The scalars of a call, with these numbers behind others.
+    #[must_use]
+    pub fn scalars(self, others: Scalars) -> Scalars {
+        self.rows.into_iter().chain(self.cols).fold(others, |scalars, count| scalars.with_u64(count as u64))
+    }
+
+    /// Of a call whose scalars are these numbers.
+    pub(crate) fn of(scalars: &Scalars) -> Filling {
+        let [top, bottom, left, right] = [0, 1, 2, 3].map(|i| scalars.u64(i) as usize);
+        Filling { rows: [top, bottom], cols: [left, right] }
+    }
+
+    /// The same turned around both ways.
+    pub(crate) fn turned_around(self) -> Filling {
+        let Filling { rows: [top, bottom], cols: [left, right] } = self;
+        Filling { rows: [bottom, top], cols: [right, left] }
+    }
+
+    /// Whether there are weights besides it.
+    pub(crate) fn fits(self, rows: usize, cols: usize) -> bool {
+        let leaves = |[before, behind]: [usize; 2], count| before.saturating_add(behind) < count;
+        leaves(self.rows, rows) && leaves(self.cols, cols)
+    }
 }
 
 /// A block in borrowed memory, for [`conv2d`].
@@ -185,7 +234,7 @@ fn check_halo(axis: &'static str, before: usize, output: usize, input: usize, ha
 }
 
 /// Computes the block `output` from the block `input`, which has `top` rows and `left` columns of
-/// halo before the first output; `weights` holds `kh * kw` weights, row by row.
+/// halo before the first output; `weights` holds `kh * kw` weights, row by row, of which the `filling` counts for nothing.
 ///
 /// # Errors
 /// [`Conv2dError`] if the shapes do not fit together or the processor lacks `isa`; then `output` is
@@ -199,6 +248,7 @@ pub fn conv2d(
     weights: &[f32],
     kh: usize,
     kw: usize,
+    filling: Filling,
     output: &mut BlockMut<'_>,
 ) -> Result<(), Conv2dError> {
     if !isa.is_supported() {
@@ -207,11 +257,14 @@ pub fn conv2d(
     if kh.is_multiple_of(2) || kw.is_multiple_of(2) {
         return Err(Conv2dError::Even { rows: kh, cols: kw });
     }
+    if !filling.fits(kh, kw) {
+        return Err(Conv2dError::Filling { filling, rows: kh, cols: kw });
+    }
     check_block("weights", weights.len(), kh, kw, kw)?;
     check_halo("rows", top, output.rows, input.rows, kh / 2)?;
     check_halo("columns", left, output.cols, input.cols, kw / 2)?;
     let source = Source { data: input.data.as_ptr(), rows: input.rows, cols: input.cols, pitch: input.pitch };
-    let taps = Taps { data: weights.as_ptr(), rows: kh, cols: kw };
+    let taps = Taps { data: weights.as_ptr(), rows: kh, cols: kw, filling };
     let target = Target { data: output.data.as_mut_ptr(), rows: output.rows, cols: output.cols, pitch: output.pitch };
     // SAFETY: the blocks lie in their memory by construction, the shapes and the instruction set
     // are checked, and the borrows keep the output apart from the rest.
@@ -223,7 +276,7 @@ pub fn conv2d(
 ///
 /// # Safety
 /// `input` and `taps` are valid for reads and `output` for writes; `output` overlaps neither, and
-/// no other thread accesses it. `taps` has odd rows and columns. Unless the output is empty, in
+/// no other thread accesses it. `taps` has odd rows and columns, more than its filling. Unless the output is empty, in
 /// rows: `top <= taps.rows/2` and `input.rows - top - output.rows` is between 0 and `taps.rows/2`;
 /// in columns likewise with `left`. The processor supports `isa`.
 pub unsafe fn conv2d_raw(isa: Isa, input: Source, top: usize, left: usize, taps: Taps, output: Target) {

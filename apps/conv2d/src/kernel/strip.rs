@@ -5,7 +5,7 @@
 //! row of weights:
 //!
 //! ```text
-//! input row p  --->  output row r takes it with row p - r of the weights, if 0 <= p - r < kh
+//! input row p  --->  output row r takes it with row p - r of the weights, if there is that row
 //! ```
 //!
 //! For one output the rows of weights come in order, and within a row the taps from left to right:
@@ -97,24 +97,26 @@ unsafe fn patch<L: Lanes, const ROWS: usize, const VECTORS: usize, const MASKED:
 ) {
     let Job { input, top, left, taps, output } = job;
     let (kh, kw) = (taps.rows, taps.cols);
+    // Rows of weights, without filling.
+    let (begun, ended) = (taps.filling.rows[0], kh - taps.filling.rows[1]);
     // Input row p, counted from that of the first tap of the first output; of these rows,
     // first..end exist.
     let above = (kh / 2).saturating_sub(top + y);
     let start_row = top + y + above - kh / 2;
     let first = above;
-    let end = (rows + kh - 1).min(above + (input.rows - start_row));
+    let end = (rows + ended - 1).min(above + (input.rows - start_row));
     // SAFETY: rows first..end of the input exist, and of the columns only those are touched that
     // do, by the caller's word or by the mask; rows of weights are in lo..hi as their bounds say.
     unsafe {
         let mut sums = [[L::splat(0.0); VECTORS]; ROWS];
         // The column of the first tap of the first output, which may lie left of the block.
         let column = (left + x).wrapping_sub(kw / 2);
-        for p in first..end {
+        for p in first.max(begun)..end {
             let from = input.data.add((start_row + p - first) * input.pitch).wrapping_add(column);
-            let line = Line { from, column, cols: input.cols, count, kw };
+            let line = Line { from, column, cols: input.cols, count, kw, filling: taps.filling.cols };
             // Output rows lo..hi take this input row; output row r with row p - r of the weights.
-            let lo = (p + 1).saturating_sub(kh);
-            let hi = rows.min(p + 1);
+            let lo = (p + 1).saturating_sub(ended);
+            let hi = rows.min(p + 1 - begun);
             let weights = taps.data.add((p - lo) * kw);
             macro_rules! take {
                 ($($lo:literal $hi:literal,)*) => {
@@ -157,8 +159,9 @@ struct Line {
     cols: usize,
     /// Outputs in a row of the patch.
     count: usize,
-    /// Columns of the weights.
+    /// Columns of the weights, and those before and behind that are none.
     kw: usize,
+    filling: [usize; 2],
 }
 
 impl Line {
@@ -187,7 +190,7 @@ impl Line {
         }
         // SAFETY: as the caller promises; with a mask, only lanes whose column is within the block.
         unsafe {
-            for j in 0..self.kw {
+            for j in self.filling[0]..self.kw - self.filling[1] {
                 if MASKED {
                     // Lane c reads column + j + c, which must be within 0..cols.
                     let at = self.column.wrapping_add(j).cast_signed();

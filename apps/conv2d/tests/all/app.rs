@@ -8,7 +8,7 @@ use multigrain::rooms::plan::{Body, Plan};
 use multigrain::testing;
 use multigrain_conv2d::app::Args;
 use multigrain_conv2d::border::Border;
-use multigrain_conv2d::kernel;
+use multigrain_conv2d::kernel::{self, Filling};
 use multigrain_conv2d::picture::{self, Picture, SAMPLES_MAX};
 use multigrain_conv2d::task::Conv2d;
 use multigrain_simd::Isa;
@@ -47,7 +47,8 @@ fn blocks_of_blocks_equal_the_whole() {
         let input = program.array::<f32, 2>("in", [m, n], Role::Input).unwrap();
         let weights = program.array::<f32, 2>("weights", [kh, kw], Role::Input).unwrap();
         let out = program.array::<f32, 2>("out", [m, n], Role::Output).unwrap();
-        program.call(task, (input.all(), weights.all(), out.all()), Scalars::new()).unwrap();
+        let scalars = Filling::default().scalars(Scalars::new());
+        program.call(task, (input.all(), weights.all(), out.all()), scalars).unwrap();
         let job = Job::new("conv2d", program).with_source(0, Source::Generated { seed });
         let job = job.with_source(1, Source::Generated { seed: seed + 1 });
         let [whole, split] = testing::whole_and_split(&job, 1 + seed as usize % 4, seed).unwrap();
@@ -176,6 +177,42 @@ fn weights_of_even_sizes_have_scipys_middle() {
         assert_eq!(testing::read_npy(&path("out.npy")).unwrap(), wanted, "{shape:?}, {border:?}, {correlate}");
         assert!((app.check)(&outcome, 1).unwrap().holds());
         assert_eq!(app.shape[2..4], [("kernel rows", shape[0]), ("kernel columns", shape[1])]);
+    }
+}
+
+/// Weights of even sizes are filled up to odd ones: what counts for nothing meets no infinity.
+#[test]
+fn an_infinity_spreads_as_far_as_there_are_weights() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (size, middle) = (11, 5);
+    let image = (0..size * size).map(|i| if i == middle * size + middle { f32::INFINITY } else { 1.0 });
+    testing::write_npy(&path("a.npy"), &[size, size], &image.collect::<Vec<_>>()).unwrap();
+    let runtime = Runtime::new(Options::default()).unwrap();
+    for ((rows, cols), (border, correlate)) in [(1, 2), (2, 1), (2, 4), (4, 3), (3, 3)]
+        .into_iter()
+        .flat_map(|shape| BORDERS.iter().flat_map(move |&border| [false, true].map(|turned| (shape, (border, turned)))))
+    {
+        let weights: Vec<f32> = (1..=rows * cols).map(|i| i as f32).collect();
+        testing::write_npy(&path("w.npy"), &[rows, cols], &weights).unwrap();
+        let kernel = path("w.npy").to_str().unwrap().to_owned();
+        let (image, output) = (Some(path("a.npy")), Some(path("out.npy")));
+        let args = Args { image, output, kernel, border, correlate, ..Args::default() };
+        let app = args.prepare(&runtime).unwrap();
+        let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+        let found = testing::read_npy(&path("out.npy")).unwrap();
+        for (i, value) in found.iter().enumerate() {
+            // The former of two in the middle is the middle one, so that there is one more behind it; turned around, before it.
+            let meets = |at: usize, len: u64| {
+                let (before, behind) = ((len as i64 - 1) / 2, len as i64 / 2);
+                let (before, behind) = if correlate { (before, behind) } else { (behind, before) };
+                (-before..=behind).contains(&(middle as i64 - at as i64))
+            };
+            let reached = meets(i / size as usize, rows) && meets(i % size as usize, cols);
+            assert_eq!(value.is_infinite(), reached, "{rows} x {cols}, {border:?}, {correlate}: {i} is {value}");
+            assert!(!value.is_nan());
+        }
+        assert!((app.check)(&outcome, 1).unwrap().holds(), "{rows} x {cols}, {border:?}, {correlate}");
     }
 }
 

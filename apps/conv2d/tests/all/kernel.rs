@@ -1,6 +1,6 @@
 //! The kernel against its definition, bit for bit, and against double precision.
 
-use multigrain_conv2d::kernel::{self, Block, BlockMut, Conv2dError, conv2d};
+use multigrain_conv2d::kernel::{self, Block, BlockMut, Conv2dError, Filling, conv2d};
 use multigrain_simd::{Isa, NAN_BITS};
 use proptest::prelude::*;
 
@@ -88,7 +88,7 @@ proptest! {
                         let block = Block::new(from, y1 - y0, x1 - x0, in_pitch).unwrap();
                         let to = &mut output[y * out_pitch + x..];
                         let mut to = BlockMut::new(to, h, w, out_pitch).unwrap();
-                        conv2d(isa, block, y - y0, x - x0, &weights, kh, kw, &mut to).unwrap();
+                        conv2d(isa, block, y - y0, x - x0, &weights, kh, kw, Filling::default(), &mut to).unwrap();
                     }
                 }
                 for y in 0..rows {
@@ -116,7 +116,7 @@ proptest! {
         let mut output = vec![0.0; rows * cols];
         let mut block = BlockMut::new(&mut output, rows, cols, cols).unwrap();
         let source = Block::new(&input, rows, cols, cols).unwrap();
-        conv2d(Isa::detect(), source, 0, 0, &weights, kh, kw, &mut block).unwrap();
+        conv2d(Isa::detect(), source, 0, 0, &weights, kh, kw, Filling::default(), &mut block).unwrap();
         for ((out, wanted), size) in output.iter().zip(wanted).zip(sizes) {
             // One rounding a tap (Higham 2002, 4.2).
             let bound = 1.01 * (kh * kw) as f64 * f64::from(f32::EPSILON) / 2.0 * size + 1e-40;
@@ -132,15 +132,15 @@ fn what_does_not_fit_is_refused_and_named() {
     let source = Block::new(&input, 10, 10, 10).unwrap();
     let mut target = BlockMut::new(&mut output, 8, 10, 10).unwrap();
     let isa = Isa::Scalar;
-    let error = conv2d(isa, source, 0, 0, &[1.0; 6], 3, 2, &mut target).unwrap_err();
+    let error = conv2d(isa, source, 0, 0, &[1.0; 6], 3, 2, Filling::default(), &mut target).unwrap_err();
     assert_eq!(error, Conv2dError::Even { rows: 3, cols: 2 });
-    let error = conv2d(isa, source, 0, 0, &[1.0; 8], 3, 3, &mut target).unwrap_err();
+    let error = conv2d(isa, source, 0, 0, &[1.0; 8], 3, 3, Filling::default(), &mut target).unwrap_err();
     assert!(matches!(error, Conv2dError::Block { name: "weights", found: 8, .. }), "{error}");
-    let error = conv2d(isa, source, 0, 0, &[1.0; 9], 3, 3, &mut target).unwrap_err();
+    let error = conv2d(isa, source, 0, 0, &[1.0; 9], 3, 3, Filling::default(), &mut target).unwrap_err();
     assert!(matches!(error, Conv2dError::Halo { axis: "rows", input: 10, max: 9, .. }), "{error}");
-    let error = conv2d(isa, source, 2, 0, &[1.0; 9], 3, 3, &mut target).unwrap_err();
+    let error = conv2d(isa, source, 2, 0, &[1.0; 9], 3, 3, Filling::default(), &mut target).unwrap_err();
     assert!(matches!(error, Conv2dError::Halo { axis: "rows", before: 2, .. }), "{error}");
-    conv2d(isa, source, 1, 0, &[1.0; 9], 3, 3, &mut target).unwrap();
+    conv2d(isa, source, 1, 0, &[1.0; 9], 3, 3, Filling::default(), &mut target).unwrap();
     assert!(Block::new(&input, 10, 11, 10).is_err());
     assert!(Block::new(&input, usize::MAX, 2, usize::MAX).is_err());
 }
@@ -149,5 +149,5 @@ fn what_does_not_fit_is_refused_and_named() {
 fn an_empty_block_is_nothing_to_do() {
     let mut target = BlockMut::new(&mut [], 0, 0, 0).unwrap();
     let source = Block::new(&[], 0, 0, 0).unwrap();
-    conv2d(Isa::detect(), source, 0, 0, &[1.0], 1, 1, &mut target).unwrap();
+    conv2d(Isa::detect(), source, 0, 0, &[1.0], 1, 1, Filling::default(), &mut target).unwrap();
 }
