@@ -337,6 +337,11 @@ impl Runtime {
         let results: Vec<&Path> = job.files_written().collect();
         for (number, path) in results.iter().enumerate() {
             let name = path.display();
+            // The next run of another result would take it for its own, and replace it.
+            if path.extension().is_some_and(|extension| extension == "part" || extension == "journal") {
+                let what = "is a name for what is kept on the way to a result; give it another";
+                return Err(Error::Request(format!("{name} {what}")));
+            }
             if results[..number].iter().any(|other| is_same_file(path, other)) {
                 return Err(Error::Request(format!("two results would go to {name}; give each its own file")));
             }

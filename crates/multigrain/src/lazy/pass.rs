@@ -7,6 +7,7 @@ use multigrain_program::{
     Access, AnyParams, AnyView, AnyViewMut, AnyViews, Element, ElementType, LeafContext, Notation, Operator, RANK_MAX,
     Sum, Task,
 };
+use std::any::TypeId;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
@@ -73,7 +74,7 @@ impl<T: Element, O: Operator<T>> Output for Folded<T, O> {
     }
 
     fn told(&self) -> Option<u64> {
-        self.expression.functions.map(|functions| hashed((functions, self.axis, std::any::type_name::<O>())))
+        self.expression.functions.map(|functions| hashed((functions, self.axis, TypeId::of::<O>())))
     }
 
     fn open<'a>(&'a self, mut block: AnyViewMut<'a>, of: &'a [usize]) -> Sink<'a> {

@@ -311,6 +311,49 @@ fn a_run_is_not_continued_with_other_operands_or_another_task_of_the_name() {
     }
 }
 
+/// Operators of one name, as those of two blocks are, are two programs.
+#[test]
+fn a_run_is_not_continued_with_another_operator_of_the_name() {
+    use multigrain::rooms::store::faults::{Count, DieAt, Faults};
+    use std::sync::Arc;
+    use std::time::Duration;
+    let directory = tempfile::tempdir().unwrap();
+    let from = file(directory.path(), "x.npy", &[4000, 100], &vec![1.0f64; 400_000]);
+    let out = directory.path().join("out.npy");
+    let run = |faults: Option<Arc<dyn Faults>>, resume: bool, is_largest: bool| {
+        let runtime = Runtime::new(Options { memory_bytes: Some(900 * KIB), faults, ..Options::default() }).unwrap();
+        let x = runtime.npy::<f64, 2>(&from).unwrap();
+        macro_rules! reduced {
+            ($combine:expr) => {{
+                struct Op;
+                impl Operator<f64> for Op {
+                    const NAME: &'static str = "op";
+                    fn identity() -> f64 {
+                        0.0
+                    }
+                    fn combine(left: f64, right: f64) -> f64 {
+                        let combine: fn(f64, f64) -> f64 = $combine;
+                        combine(left, right)
+                    }
+                }
+                x.reduce_axis::<Op>(1)
+            }};
+        }
+        let rows = if is_largest { reduced!(f64::max) } else { reduced!(|left, right| left + right) };
+        let settings = Settings { resume, journal_interval: Some(Duration::ZERO), ..Settings::default() };
+        runtime.compute_with(rows.save(&out), settings)
+    };
+    let count = Arc::new(Count::new());
+    run(Some(count.clone()), false, false).unwrap();
+    let expected = std::fs::read(&out).unwrap();
+    std::fs::remove_file(&out).unwrap();
+    assert!(run(Some(Arc::new(DieAt { n: count.operations() * 2 / 3 })), false, false).is_err());
+    let refused = run(None, true, true).map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("versions"), "{refused}");
+    assert!(run(None, true, false).unwrap().resumed);
+    assert!(std::fs::read(&out).unwrap() == expected);
+}
+
 #[test]
 fn requests_that_make_no_sense_are_told_so() {
     let directory = tempfile::tempdir().unwrap();
@@ -327,7 +370,11 @@ fn requests_that_make_no_sense_are_told_so() {
     let twice = runtime.compute((sums.save(&out), sums.save(directory.path().join("b.npy"))));
     assert!(twice.err().unwrap().to_string().contains("saved twice"));
     assert!(runtime.compute(a.save(&path)).err().unwrap().to_string().contains("replace the input"));
-    // Nor what is made on the way to a result.
+    // Nor what is made on the way to a result, of this run or of another.
+    for beside in ["d.npy.part", "d.npy.journal"] {
+        let made = directory.path().join(beside);
+        assert!(runtime.compute(a.save(&made)).err().unwrap().to_string().contains(beside) && !made.exists());
+    }
     for beside in ["c.npy.part", "c.npy.twin.part", "c.npy.journal"] {
         let [made, result] = [beside, "c.npy"].map(|name| directory.path().join(name));
         let two = (a.save(&made), a.map(|a| a + 1).save(&result));
