@@ -140,3 +140,30 @@ fn a_file_that_cannot_be_made_costs_no_work() {
     drop(outcome);
     assert_eq!(made.case.left(), [""; 0]);
 }
+
+/// A check of a result reads what was delivered, wherever it was computed.
+#[test]
+fn a_result_is_read_from_its_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.npy");
+    let mut program = Program::new();
+    let task = program.task(multigrain::rooms::plan::testing::Scale::<f32, 2>::default());
+    let x = program.array::<f32, 2>("x", [30, 40], Role::InOut).unwrap();
+    let a = program.array::<f32, 2>("a", [30, 40], Role::Input).unwrap();
+    program.call(task, (x.all(), a.all()), Scalars::new()).unwrap();
+    let generated = |seed| Source::Generated { seed };
+    let job = Job::new("scaled", program).with_source(0, generated(1)).with_source(1, generated(2));
+    let job = job.with_sink(0, Sink::Npy(path.clone()));
+    let machine = multigrain::MachineChoice::Given(Box::new(memory_machine(2, None)));
+    let runtime = Runtime::new(Options { machine, ..Options::default() }).unwrap();
+    let outcome = runtime.run(&job, Settings::default()).unwrap();
+    assert!(!outcome.plan.driver.files, "it was computed in memory");
+    let whole = Region::whole(job.arrays()[0].shape);
+    let (before, mut content) = (outcome.read_f32(0, &whole).unwrap(), std::fs::read(&path).unwrap());
+    let last = content.len() - 4;
+    assert_eq!(content[last..], before[before.len() - 1].to_le_bytes());
+    content[last..].copy_from_slice(&7.0f32.to_le_bytes());
+    use std::os::unix::fs::FileExt;
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().write_all_at(&content, 0).unwrap();
+    assert_eq!(outcome.read_f32(0, &whole).unwrap().last(), Some(&7.0));
+}
