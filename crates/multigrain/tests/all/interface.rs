@@ -1,6 +1,6 @@
 //! The public interface, listed and kept on purpose: `interface.txt` beside each crate that others build on. It is read from
 //! the sources (what macros make is not in it), so it needs no more than a compiler; who changes what is public changes the
-//! list in the same commit: `MULTIGRAIN_WRITE=1 cargo test -p multigrain --test interface`.
+//! list in the same commit: `MULTIGRAIN_WRITE=1 cargo test -p multigrain --test all interface::`.
 
 use quote::ToTokens;
 use std::collections::{BTreeMap, BTreeSet};
@@ -308,7 +308,7 @@ fn the_public_interface_is_the_one_that_is_listed() {
         assert!(
             new.is_empty() && gone.is_empty(),
             "the public interface of {name} has changed; where that is meant, MULTIGRAIN_WRITE=1 cargo test -p multigrain \
-             --test interface writes {}\nnew: {new:#?}\ngone: {gone:#?}",
+             --test all interface:: writes {}\nnew: {new:#?}\ngone: {gone:#?}",
             file.display()
         );
     }

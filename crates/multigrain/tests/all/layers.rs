@@ -181,6 +181,9 @@ fn the_picture_shows_the_rooms_as_they_are() {
         std::fs::write(&file, &drawn).unwrap();
     }
     let shown = std::fs::read_to_string(&file).unwrap_or_default();
-    assert!(shown == drawn, "docs/rooms.svg is out of date: MULTIGRAIN_WRITE=1 cargo test -p multigrain --test layers");
+    assert!(
+        shown == drawn,
+        "docs/rooms.svg is out of date: MULTIGRAIN_WRITE=1 cargo test -p multigrain --test all layers::"
+    );
     assert!(std::fs::read_to_string(root.join("README.md")).unwrap().contains("(docs/rooms.svg)"));
 }
