@@ -2,7 +2,7 @@
 //! medians, in GFLOP/s (two operations a tap).
 
 use multigrain::testing::median_seconds;
-use multigrain_conv2d::kernel::{Block, BlockMut, conv2d};
+use multigrain_conv2d::kernel::{Block, BlockMut, Filling, conv2d};
 use multigrain_simd::Isa;
 use std::thread;
 
@@ -37,6 +37,7 @@ fn main() {
                                 weights,
                                 size,
                                 size,
+                                Filling::default(),
                                 &mut target.expect("half of the output"),
                             )
                             .expect("the halo fits");

@@ -147,6 +147,9 @@ struct Flow {
     stalls: f64,
 }
 
+/// The ways to keep a parameter, with what moves then.
+type Ways = SmallVec<[(Stay, Flow); 2]>;
+
 impl Flow {
     /// Of one parameter, whose block has so many bytes.
     fn of(facts: &EdgeFacts<'_>, access: Access, stay: &Stay, moved: &Moved, bytes: u64) -> Flow {
@@ -607,7 +610,7 @@ impl<'a> Nest<'a> {
             let flow = |stay: Stay| (stay, Flow::of(facts, param.access, &stay, &moved[p], bytes));
             self.stays(param, bytes, loops, both, &divided).into_iter().map(flow).collect()
         };
-        let ways: SmallVec<[SmallVec<[(Stay, Flow); 2]>; 4]> = (0..count).map(ways).collect();
+        let ways: SmallVec<[Ways; 4]> = (0..count).map(ways).collect();
         let latency = facts.edge.latency_ns * 1e-9;
         let transfer = transfer_seconds(facts.edge, USUAL_QUEUE);
         // A device serves one transfer after the other, and children wait at the same time.
