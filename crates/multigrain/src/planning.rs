@@ -11,7 +11,7 @@ use crate::options::MachineChoice;
 use crate::resume::GoingOn;
 use crate::wire::Wire;
 use multigrain_engine::{Memories, MemoryBytes, Part};
-use multigrain_machine::{Branch, Driver, Layout, Machine, Memory, readable_bytes};
+use multigrain_machine::{Driver, Layout, Machine, Memory, readable_bytes};
 use multigrain_plan::{EdgeTraffic, Enough, Mapping, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::{Arg, ArrayDecl, Call, Program, Role};
 use multigrain_store::{buffer::give_free_memory_back, npy};
@@ -66,9 +66,6 @@ impl Asked {
     /// What a plan takes itself is known only when it is made; where it is more than its share, the job is planned again
     /// for as much less.
     pub(crate) fn plan(&self, job: &Job) -> Result<Arc<Plan>, Error> {
-        if !self.options.simulated {
-            self.check_calls(job)?;
-        }
         let plan = self.within(job, |planner| planner.plan(&self.program));
         // A plan is a small part of what the search for it took, and a run has need of the rest.
         give_free_memory_back();
@@ -235,37 +232,6 @@ impl Asked {
         }
         let what = "its plan takes what its blocks leave, however it is planned";
         Err(Error::Request(format!("{} does not fit memory {name}: {what}; give {name} more", job.app)))
-    }
-
-    /// Refuses a program that has more calls than the main memory has room for, before all of them are planned: where nothing is
-    /// copied from the root each is one of the plan, or several.
-    fn check_calls(&self, job: &Job) -> Result<(), Error> {
-        let (layout, main) = (Layout::of(&self.machine), main_memory(&self.machine));
-        let copies = |branch: &Branch| !branch.is_division() && !branch.edge(&self.machine).driver.views;
-        if layout.branches().first().is_none_or(copies) {
-            return Ok(());
-        }
-        let calls = self.program.calls().len() as u64;
-        let own = [calls.saturating_mul(PLAN_CALL_BYTES), workers_bytes(&self.machine), job.kept_bytes()];
-        let own = own.into_iter().fold(0, u64::saturating_add).saturating_sub(OWN_BYTES);
-        let arrays = self.program.arrays().iter().map(ArrayDecl::bytes).fold(0, u64::saturating_add);
-        let bytes = arrays.saturating_add(own);
-        if bytes <= main.capacity_bytes {
-            return Ok(());
-        }
-        Err(Error::DoesNotFit {
-            what: format!(
-                "{} does not fit: its arrays take {}, its plan of {calls} calls or more, its workers and tables {}; memory {} holds {}",
-                job.app,
-                readable_bytes(arrays),
-                readable_bytes(own),
-                main.name,
-                readable_bytes(main.capacity_bytes)
-            ),
-            memory: main.name.clone(),
-            enough: Enough::from_need(bytes),
-            instead: choose::OR_A_DISK,
-        })
     }
 
     pub(crate) fn planned(&self, plan: Arc<Plan>, job: &Job) -> Planned {

@@ -2,8 +2,8 @@
 
 use crate::support;
 
-use multigrain::rooms::plan::testing::{Scale, random_program, random_steps};
-use multigrain::rooms::program::{Program, Role, Scalars};
+use multigrain::rooms::plan::testing::{random_program, random_steps};
+use multigrain::rooms::program::Role;
 use multigrain::{Error, Job, MachineChoice, Options, Runtime, Settings, Source};
 use support::disk_machine;
 
@@ -55,36 +55,4 @@ fn who_only_plans_runs_nothing() {
     assert_eq!(directory.path().read_dir().unwrap().count(), 0, "something is left behind");
     let (runtime, job, _directory) = random(seed, false);
     runtime.run(&job, Settings::default()).unwrap();
-}
-
-/// Where nothing is copied each call of a program is one of its plan.
-#[test]
-fn more_calls_than_memory_has_room_for_are_refused_at_once() {
-    let calls = 5000;
-    let mut program = Program::new();
-    let task = program.task(Scale::<f32, 2>::default());
-    let x = program.array::<f32, 2>("x", [4, 4], Role::InOut).unwrap();
-    let a = program.array::<f32, 2>("a", [4, 4], Role::Input).unwrap();
-    (0..calls).for_each(|_| program.call(task, (x.all(), a.all()), Scalars::new()).unwrap());
-    let generated = Source::Generated { seed: 1 };
-    let job = Job::new("many", program).with_source(0, generated.clone()).with_source(1, generated);
-    let within = |memory_bytes| {
-        let machine = MachineChoice::Given(Box::new(support::memory_machine(2, None)));
-        let options = Options { machine, only_plans: true, memory_bytes: Some(memory_bytes), ..Options::default() };
-        Runtime::new(options).unwrap().fits(&job)
-    };
-    let mut refused = within(1 << 20).unwrap_err();
-    assert!(refused.to_string().contains(&format!("its plan of {calls} calls or more")), "{refused}");
-    // Work is cut for both cores, which is known when it is planned.
-    let mut enough = 1 << 20;
-    for _ in 0..2 {
-        let more = refused.enough().unwrap().1.bytes();
-        assert!(more > enough);
-        enough = more;
-        match within(enough) {
-            Ok(()) => return,
-            Err(error) => refused = error,
-        }
-    }
-    panic!("{refused}");
 }
