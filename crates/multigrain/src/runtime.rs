@@ -338,7 +338,7 @@ impl Runtime {
         for (number, path) in results.iter().enumerate() {
             let name = path.display();
             // The next run of another result would take it for its own, and replace it.
-            if path.extension().is_some_and(|extension| extension == "part" || extension == "journal") {
+            if is_beside(&path.with_extension(""), path) {
                 let what = "is a name for what is kept on the way to a result; give it another";
                 return Err(Error::Request(format!("{name} {what}")));
             }

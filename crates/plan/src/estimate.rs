@@ -8,8 +8,9 @@
 //! 2019, arXiv 1908.09606). Among the choices that fit the one that takes least time counts; the walk that plans an edge
 //! (see [`crate::staging`]) knows the future and does at least as well.
 
-use crate::cost::{price, staging_seconds, stolen_fragment_seconds, transfer_seconds, unevenness};
-use crate::facts::{EdgeFacts, TaskRef, fragment_seconds};
+use crate::cost::{price, staging_seconds, transfer_seconds, unevenness};
+use crate::facts::{EdgeFacts, TaskRef};
+use crate::flow::{Flow, Moved, Stay, Ways};
 use crate::loops::outer;
 use crate::rules::{Ends, Movable, ends, movable_blocks, multiple};
 use multigrain_program::notation::Dimension;
@@ -114,81 +115,6 @@ struct Choice {
     seconds: f64,
     bytes: f64,
     stays: SmallVec<[Stay; 6]>,
-}
-
-/// One way to keep blocks of a parameter.
-#[derive(Clone, Copy, Debug)]
-struct Stay {
-    kept: f64,
-    kept_bytes: f64,
-    /// How often a block is loaded, in blocks.
-    loads: f64,
-    /// Whether another block is needed for nearly every call.
-    streams: bool,
-}
-
-/// What moves when parameters are kept in some way: bytes, and seconds of the edge.
-#[derive(Clone, Copy, Debug, Default)]
-struct Flow {
-    kept_bytes: f64,
-    seconds: f64,
-    /// Without what fragments cost.
-    flowing: f64,
-    bytes: f64,
-    transfers: f64,
-    /// What fragments take from each worker.
-    stolen: f64,
-    /// Until the first blocks are there.
-    first: f64,
-    /// Bytes of blocks of which another is needed for nearly every call, and of others that are loaded again.
-    streams: f64,
-    panels: f64,
-    /// Of these panels.
-    stalls: f64,
-}
-
-/// The ways to keep a parameter, with what moves then.
-type Ways = SmallVec<[(Stay, Flow); 2]>;
-
-impl Flow {
-    /// Of one parameter, whose block has so many bytes.
-    fn of(facts: &EdgeFacts<'_>, access: Access, stay: &Stay, moved: &Moved, bytes: u64) -> Flow {
-        let (down, up) = moved.times(access, stay.loads);
-        let reading = moved.bytes / facts.edge.read_bytes_per_second;
-        let writing = moved.bytes / facts.edge.write_bytes_per_second;
-        let fragments = fragment_seconds(facts, moved.fragments);
-        let (one, back) = (reading + fragments, writing + fragments);
-        let seconds = down * one + up * back;
-        let again = if stay.loads > 1.0 { bytes as f64 } else { 0.0 };
-        let (streams, panels) = if stay.streams { (again, 0.0) } else { (0.0, again) };
-        Flow {
-            kept_bytes: stay.kept_bytes,
-            seconds,
-            flowing: down * reading + up * writing,
-            bytes: (down + up) * moved.bytes,
-            transfers: down + up,
-            stolen: (down + up) * stolen_fragment_seconds(facts.edge, moved.fragments, facts.workers),
-            first: if down > 0.0 { one } else { 0.0 },
-            streams,
-            panels,
-            stalls: if panels > 0.0 { seconds } else { 0.0 },
-        }
-    }
-
-    fn and(self, other: &Flow) -> Flow {
-        Flow {
-            kept_bytes: self.kept_bytes + other.kept_bytes,
-            seconds: self.seconds + other.seconds,
-            flowing: self.flowing + other.flowing,
-            bytes: self.bytes + other.bytes,
-            transfers: self.transfers + other.transfers,
-            stolen: self.stolen + other.stolen,
-            first: self.first + other.first,
-            streams: self.streams + other.streams,
-            panels: self.panels + other.panels,
-            stalls: self.stalls + other.stalls,
-        }
-    }
 }
 
 impl<'a> Nest<'a> {
@@ -677,26 +603,5 @@ impl<'a> Nest<'a> {
             is_dense &= len == p.host.dims()[d];
         }
         Moved { bytes: elements / distinct * p.size_bytes as f64, fragments, distinct }
-    }
-}
-
-/// An average block of a parameter.
-struct Moved {
-    bytes: f64,
-    fragments: f64,
-    /// How many there are.
-    distinct: f64,
-}
-
-impl Moved {
-    /// How many blocks go down and up.
-    fn times(&self, access: Access, loads: f64) -> (f64, f64) {
-        match access {
-            Access::Read => (loads, 0.0),
-            Access::Update => (loads, loads),
-            // The first time there is nothing to be read.
-            Access::Write => ((loads - self.distinct).max(0.0), loads),
-            Access::Reduce => (0.0, loads),
-        }
     }
 }

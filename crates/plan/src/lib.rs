@@ -17,6 +17,7 @@ mod edge;
 mod error;
 mod estimate;
 mod facts;
+mod flow;
 mod formula;
 mod grouping;
 mod loops;
