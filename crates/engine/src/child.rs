@@ -104,8 +104,7 @@ impl Interpreter<'_, '_> {
         let result = catch_unwind(AssertUnwindSafe(|| self.steps(shared, &mut state, places)));
         let result = result.unwrap_or_else(|panic| {
             let message = panic_message(panic);
-            let call = Box::new(CallName::of(shared.plan, state.current.get()));
-            Err(self.fail(EngineError::LeafPanicked { call, message }))
+            Err(self.leaf_panicked(shared.plan, at.parent, state.current.get(), message))
         });
         // Whatever happened, no transfer may outlive the memory it works on.
         for pending in std::mem::take(&mut state.pending) {
@@ -202,7 +201,9 @@ impl Interpreter<'_, '_> {
         let plan = state.plan;
         if matches!(at, Places::Views) && plan.driver.files {
             state.current.set(number);
-            self.part(plan, number, state.at.instance, self.led(plan, state.at), places)?;
+            let (at, led) = (state.at, self.led(plan, state.at));
+            self.part(plan, number, at.instance, led, places)
+                .map_err(|Ended| self.ended_within(plan, at.parent, number, at.instance))?;
             self.done(plan, number);
             return Ok(());
         }
@@ -246,7 +247,7 @@ impl Interpreter<'_, '_> {
                 let t = self.moment();
                 let executed = self.execute(inner, state.at.instance, state.at.worker, &inner_places);
                 self.record_call(plan, self.led(plan, state.at), number, t);
-                executed?;
+                executed.map_err(|Ended| self.ended_within(plan, state.at.parent, number, state.at.instance))?;
             }
             Body::Leaf { scratch_bytes } => {
                 state.current.set(number);

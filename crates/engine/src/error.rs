@@ -2,7 +2,8 @@
 
 use multigrain_driver::StoreError;
 use multigrain_kernel::KernelError;
-use multigrain_plan::{Plan, Slot};
+use multigrain_plan::{Body, Plan, Slot};
+use multigrain_program::Arg;
 use multigrain_team::collective::CollectiveError;
 use multigrain_trace::TraceError;
 use std::fmt;
@@ -21,9 +22,13 @@ pub struct CallName {
 impl CallName {
     pub(crate) fn of(plan: &Plan, call: u32) -> CallName {
         let c = &plan.calls[call as usize];
-        let blocks = c.args.iter().map(|a| format!("{} {}", plan.arrays[a.array as usize].name, a.region)).collect();
+        let blocks = c.args.iter().map(|block| block_of(plan, block)).collect();
         CallName { task: plan.tasks[c.task as usize].name().to_owned(), call, blocks }
     }
+}
+
+fn block_of(plan: &Plan, block: &Arg) -> String {
+    format!("{} {}", plan.arrays[block.array as usize].name, block.region)
 }
 
 impl fmt::Display for CallName {
@@ -122,6 +127,61 @@ pub enum EngineError {
         /// Workers of the team.
         given: usize,
     },
+}
+
+/// The first fault of a run, while it goes up to where the run began.
+pub(crate) struct Fault {
+    pub(crate) error: EngineError,
+    /// Of a leaf that panicked, the blocks of its call.
+    told: Option<Told>,
+}
+
+/// Blocks that a message names, in the arrays of a plan.
+struct Told {
+    /// The plan's address, and the instance that executes it: one call at a time.
+    by: (usize, usize),
+    /// `None`: in an array of a plan below, which those above do not know.
+    blocks: Vec<Option<Arg>>,
+}
+
+impl From<EngineError> for Fault {
+    fn from(error: EngineError) -> Fault {
+        Fault { error, told: None }
+    }
+}
+
+/// An execution of a plan.
+fn execution(plan: &Plan, instance: usize) -> (usize, usize) {
+    (std::ptr::from_ref(plan).addr(), instance)
+}
+
+impl Fault {
+    pub(crate) fn of_leaf(plan: &Plan, instance: usize, call: u32, message: String) -> Fault {
+        let blocks = plan.calls[call as usize].args.iter().copied().map(Some).collect();
+        let call = Box::new(CallName::of(plan, call));
+        let told = Some(Told { by: execution(plan, instance), blocks });
+        Fault { error: EngineError::LeafPanicked { call, message }, told }
+    }
+
+    /// Names blocks in the arrays of a plan, if it is those of one of its calls, executed by the instance `below`, in which they
+    /// were named until now.
+    pub(crate) fn seen_from(&mut self, plan: &Plan, instance: usize, call: u32, below: usize) {
+        let class = plan.class_of[call as usize];
+        let (Some(told), Body::Inner(inner)) = (&mut self.told, &plan.classes[class as usize].body) else { return };
+        let EngineError::LeafPanicked { call: name, .. } = &mut self.error else { return };
+        if told.by != execution(inner, below) {
+            return;
+        }
+        told.by = execution(plan, instance);
+        let args = &plan.calls[call as usize].args;
+        for (block, text) in told.blocks.iter_mut().zip(&mut name.blocks) {
+            let outer = block.and_then(|block| args.get(block.array as usize).map(|outer| (block, outer)));
+            *block = outer.map(|(block, outer)| Arg { array: outer.array, region: block.region.within(&outer.region) });
+            if let Some(block) = block {
+                *text = block_of(plan, block);
+            }
+        }
+    }
 }
 
 /// A block on its way, for messages.

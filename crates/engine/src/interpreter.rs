@@ -1,6 +1,6 @@
 //! What executes plans: what the run has given it, the state of one child, and the ways in which a child comes to its end.
 
-use crate::error::{CallName, Ended, EngineError, block_name};
+use crate::error::{CallName, Ended, EngineError, Fault, block_name};
 use crate::home::{Sides, StoreLog};
 use crate::meetings::Meetings;
 use crate::memory::Memories;
@@ -33,7 +33,7 @@ pub(crate) struct Interpreter<'a, 'l> {
     pub(crate) recorders: Vec<RecorderCell>,
     /// If every record is kept: what they call things.
     pub(crate) names: Option<Names>,
-    pub(crate) fault: Mutex<Option<EngineError>>,
+    pub(crate) fault: Mutex<Option<Fault>>,
     pub(crate) progress: Option<&'a (dyn Fn(Progress) + Sync)>,
     /// What is done of the root's calls, for `progress`: whole operations.
     pub(crate) flops_done: AtomicU64,
@@ -120,7 +120,8 @@ impl<'a> Interpreter<'a, '_> {
     /// What is left after the run: recorders, names and the first fault.
     pub(crate) fn finish(self) -> (Vec<Recorder>, Option<Names>, Option<EngineError>) {
         let recorders = self.recorders.into_iter().map(|r| r.0.into_inner()).collect();
-        (recorders, self.names, self.fault.into_inner().unwrap_or_else(PoisonError::into_inner))
+        let fault = self.fault.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (recorders, self.names, fault.map(|fault| fault.error))
     }
 
     #[allow(clippy::mut_from_ref)]
@@ -149,10 +150,28 @@ impl<'a> Interpreter<'a, '_> {
     }
 
     pub(crate) fn fail(&self, error: EngineError) -> Ended {
+        self.fail_with(error.into())
+    }
+
+    fn fail_with(&self, first: Fault) -> Ended {
         let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        fault.get_or_insert(error);
+        fault.get_or_insert(first);
         drop(fault);
         self.abort.raise();
+        Ended
+    }
+
+    /// A leaf has panicked, by a call of the plan that an instance executes.
+    pub(crate) fn leaf_panicked(&self, plan: &Plan, instance: usize, call: u32, message: String) -> Ended {
+        self.fail_with(Fault::of_leaf(plan, instance, call, message))
+    }
+
+    /// The plan of a call's own, executed by the instance `below`, has ended early: blocks that the fault names are parts of the
+    /// call's.
+    pub(crate) fn ended_within(&self, plan: &Plan, instance: usize, call: u32, below: usize) -> Ended {
+        if let Some(fault) = &mut *self.fault.lock().unwrap_or_else(PoisonError::into_inner) {
+            fault.seen_from(plan, instance, call, below);
+        }
         Ended
     }
 

@@ -16,7 +16,10 @@ impl Interpreter<'_, '_> {
     /// Executes a plan in parts.
     pub(crate) fn parts(&self, plan: &Plan, instance: usize, worker: usize, places: &[Place<'_>]) -> Result<(), Ended> {
         let led = self.memories.branch(plan).led(worker, 0);
-        (0..plan.calls.len() as u32).try_for_each(|number| self.part(plan, number, instance, led.clone(), places))
+        (0..plan.calls.len() as u32).try_for_each(|number| {
+            let done = self.part(plan, number, instance, led.clone(), places);
+            done.map_err(|Ended| self.ended_within(plan, instance, number, instance))
+        })
     }
 
     /// Executes a call where its arguments lie, by a plan of its own, whoever does it leading these workers. To whoever keeps a
