@@ -107,6 +107,14 @@ impl<'a> Begin<'a> {
 
     /// Begins where an interrupted run ended. When it fails, what that run left stays.
     pub(crate) fn continued(&self, going_on: &'a GoingOn, plan: &Plan) -> Result<Begun<'a>, Error> {
+        // A run that comes to its end gives its files other names while they are looked for.
+        self.going_on_with(going_on, plan).map_err(|error| match going_on.unfinished.was_ended(self.disk) {
+            true => Error::File(StoreError::Busy { path: going_on.unfinished.journal.clone() }),
+            false => error,
+        })
+    }
+
+    fn going_on_with(&self, going_on: &'a GoingOn, plan: &Plan) -> Result<Begun<'a>, Error> {
         let (disk, job) = (self.disk, self.job);
         let GoingOn { unfinished, numbered, left, .. } = going_on;
         let found = &unfinished.found;
@@ -308,6 +316,11 @@ impl Unfinished {
         self.lies_in().map(|path| part_path(&path))
     }
 
+    /// Whether somebody else has brought the run to its end, or near it, since its journal was read.
+    fn was_ended(&self, disk: &Disk) -> bool {
+        !matches!(read(disk, &self.journal), Ok(Some((_, now))) if now.complete == self.found.complete)
+    }
+
     /// A file without which there is no going on.
     fn missing(&self, job: &Job) -> Option<PathBuf> {
         match self.found.complete {
@@ -433,33 +446,58 @@ fn overwrites(plan: &Plan, mut stored: Vec<Arg>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::found::{BEGIN, DONE};
+    use crate::found::{BEGIN, COMPLETE, DONE};
     use crate::guard::tests::two_passes;
     use crate::job::Sink;
     use multigrain_machine::Machine;
     use multigrain_plan::{Mapping, PlanOptions, Planner};
     use multigrain_store::Record;
+    use std::sync::Arc;
 
-    /// Rows that an interrupted run has recorded are overwritten by columns: the beginning of the first column has to be durable.
-    #[test]
-    fn what_the_run_before_has_recorded_is_guarded() {
+    /// Of two passes over rows and then columns, after the first.
+    fn after_the_rows(result: &Path) -> (Job, Plan, GoingOn) {
         let program = two_passes(4);
         let machine = Machine::shipped("disk").unwrap();
         let plan = Planner::new(&machine, Mapping::default(), PlanOptions::default()).plan(&program).unwrap();
         let numbered = Numbered::of(&program, &plan.ways).unwrap();
         assert_eq!(numbered.calls().len(), 8, "a call is a row or a column");
-        let job = Job::new("rows", program).with_sink(1, Sink::Raw("out".into()));
+        let job = Job::new("rows", program).with_sink(1, Sink::Raw(result.to_owned()));
         let calls = (numbered.arrays(), numbered.tasks(), numbered.calls());
         let identity = Identity::new(&job, &vec![None; 2], calls, &plan.ways, Path::new("."), &[]);
         let mut found = Found::default();
         for row in 0..4 {
             [BEGIN, DONE].into_iter().for_each(|kind| found.add(Record { kind, a: row, b: 1 }));
         }
-        let sides = Sides::default();
-        let left = left(&numbered, &sides, &found.events);
-        let going_on =
-            GoingOn { unfinished: Unfinished { journal: "out.journal".into(), identity, found }, numbered, left };
-        let mut guard = going_on.guard(&plan, &sides).expect("columns overwrite rows");
+        let left = left(&numbered, &Sides::default(), &found.events);
+        let unfinished = Unfinished { journal: Journal::path_for(result), identity, found };
+        (job, Arc::into_inner(plan).unwrap(), GoingOn { unfinished, numbered, left })
+    }
+
+    /// Of a run that another process ends meanwhile no file is said to be missing.
+    #[test]
+    fn who_meets_a_run_at_its_end_is_told_that_it_is_busy() {
+        let directory = tempfile::tempdir().unwrap();
+        let (job, plan, going_on) = after_the_rows(&directory.path().join("out"));
+        let disk = Disk::new(multigrain_store::DiskOptions::default()).unwrap();
+        let (settings, abort) = (Settings::default(), Abort::default());
+        let (job, disk, directory) = (&job, &disk, directory.path());
+        let begin = Begin { job, disk, directory, settings: &settings, abort: &abort, shared: None };
+        let continued = || begin.continued(&going_on, &plan).err().expect("nothing is there");
+        assert!(matches!(continued(), Error::File(StoreError::Busy { .. })), "{}", continued());
+        let text = serde_json::to_string(&Text::Run(Box::new(going_on.unfinished.identity.clone()))).unwrap();
+        let mut journal = Journal::create(disk, &going_on.unfinished.journal, &text).unwrap();
+        let told = continued().to_string();
+        assert!(matches!(continued(), Error::OtherRun { .. }) && told.contains("out.part is missing"), "{told}");
+        journal.append(disk, &[Record { kind: COMPLETE, a: 0, b: 0 }]).unwrap();
+        journal.sync(disk).unwrap();
+        assert!(matches!(continued(), Error::File(StoreError::Busy { .. })), "{}", continued());
+    }
+
+    /// Rows that an interrupted run has recorded are overwritten by columns: the beginning of the first column has to be durable.
+    #[test]
+    fn what_the_run_before_has_recorded_is_guarded() {
+        let (_, plan, going_on) = after_the_rows(Path::new("out"));
+        let mut guard = going_on.guard(&plan, &Sides::default()).expect("columns overwrite rows");
         let mut begin = |call| {
             let block = guard.block(call, 0).unwrap();
             guard.begin(&block)
