@@ -341,9 +341,13 @@ impl<'m> Planner<'m> {
                 if turns.longest > facts.listed_max {
                     let reports = stage_reports.iter().chain(&step_reports).cloned().collect();
                     let planned = self.in_parts(facts, scope, ways.clone(), reports);
-                    // Where a part does not fit by itself, a long list may; what an edge below cannot move it cannot then.
+                    // Where a part does not fit by itself, a long list may; what an edge below cannot move, or has no room for,
+                    // it cannot and has not then.
                     let below = |memory: &String| *memory != self.memory_name(facts.child);
-                    let is_final = matches!(&planned, Err(PlanError::Unmovable { memory, .. }) if below(memory));
+                    let is_final = matches!(
+                        &planned,
+                        Err(PlanError::Unmovable { memory, .. } | PlanError::DoesNotFit { memory, .. }) if below(memory)
+                    );
                     if planned.is_ok() || is_final || turns.all > facts.calls_max {
                         return Ok(planned?);
                     }

@@ -82,6 +82,11 @@ impl Task for Liar {
 
 /// What becomes of a plan, and how many calls were made on the way to it.
 fn planned(lie: Lie, memory: &str, machine: &str) -> (Result<usize, String>, u64) {
+    planned_within(lie, memory, machine, None)
+}
+
+/// The same, with lists that are so long at most.
+fn planned_within(lie: Lie, memory: &str, machine: &str, listed_max: Option<u64>) -> (Result<usize, String>, u64) {
     let made = Arc::new(AtomicU64::new(0));
     let mut program = Program::new();
     let task = program.task(Liar { lie, made: made.clone() });
@@ -91,12 +96,23 @@ fn planned(lie: Lie, memory: &str, machine: &str) -> (Result<usize, String>, u64
         let options = Options {
             machine: MachineChoice::Given(Box::new(Machine::shipped(machine).unwrap())),
             memory_bytes: Some(parse_bytes(memory).unwrap()),
+            listed_max,
             ..Options::default()
         };
         let runtime = Runtime::new(options).map_err(|e| e.to_string())?;
         runtime.plan(&Job::new("liar", program)).map(|planned| planned.plan.calls.len()).map_err(|e| e.to_string())
     });
     (plan, made.load(Ordering::Relaxed))
+}
+
+/// Where lists are to be short, and what would be a part of one does not fit a memory below, a long list is not looked at: there its
+/// blocks would be cut in the same way.
+#[test]
+fn what_no_part_has_room_for_below_is_not_looked_at_in_a_long_list() {
+    let (result, made) = planned_within(Lie::Scratch(1 << 20), "1 MiB", "disk+local", Some(2));
+    let text = result.expect_err("its scratch memory is more than a local store");
+    assert!(text.contains("memory local offers 0 B"), "{text}");
+    assert!(made <= 1 << 16, "{made} calls were made");
 }
 
 #[test]
