@@ -2,7 +2,7 @@
 
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Error, Expr, Ident, Lit, LitInt, Result, Token, parenthesized, token};
+use syn::{Error, Expr, ExprLit, Ident, Lit, LitInt, Result, Token, parenthesized, token};
 
 mod keyword {
     syn::custom_keyword!(every);
@@ -82,7 +82,8 @@ impl Parse for Index {
 /// A number, a constant, or an expression in parentheses.
 fn amount(input: ParseStream<'_>) -> Result<Expr> {
     if input.peek(Lit) {
-        Ok(Expr::Lit(input.parse()?))
+        let number: LitInt = input.parse().map_err(|e| Error::new(e.span(), "expected a number of elements"))?;
+        Ok(Expr::Lit(ExprLit { attrs: Vec::new(), lit: Lit::Int(number) }))
     } else if input.peek(token::Paren) {
         Ok(Expr::Paren(input.parse()?))
     } else {

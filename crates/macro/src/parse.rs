@@ -2,11 +2,12 @@
 
 use crate::index::{Axis, Index, list};
 use proc_macro2::{Span, TokenStream};
+use quote::ToTokens;
 use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
 use syn::{
     Attribute, Block, Error, Expr, FnArg, GenericArgument, Ident, ItemFn, Lit, LitFloat, Pat, PathArguments, Result,
-    ReturnType, Token, Type, Visibility, parenthesized, parse2,
+    ReturnType, Signature, Token, Type, Visibility, parenthesized, parse2,
 };
 
 /// What a leaf does with a parameter.
@@ -75,9 +76,16 @@ pub(crate) fn task(attribute: TokenStream, function: TokenStream) -> Result<Task
             return Err(Error::new(axis.name.span(), format!("axis {} stands twice", axis.name)));
         }
     }
-    if !signature.generics.params.is_empty() {
+    if !signature.generics.params.is_empty() || signature.generics.where_clause.is_some() {
         let message = "a task is for one type: implement `Task` by hand for a generic one";
         return Err(Error::new(signature.generics.span(), message));
+    }
+    // Whoever calls a task does not know of these.
+    let Signature { constness, asyncness, safety, abi, .. } = &signature;
+    let qualified =
+        [constness.to_token_stream(), asyncness.to_token_stream(), safety.to_token_stream(), abi.to_token_stream()];
+    if let Some(qualifier) = qualified.iter().find(|tokens| !tokens.is_empty()) {
+        return Err(Error::new(qualifier.span(), "a task is a function without const, async, unsafe or extern"));
     }
     if let ReturnType::Type(..) = signature.output {
         return Err(Error::new(signature.output.span(), "a task returns nothing: it writes to its parameters"));
@@ -91,7 +99,11 @@ pub(crate) fn task(attribute: TokenStream, function: TokenStream) -> Result<Task
             Pat::Ident(pat) => pat.ident,
             other => return Err(Error::new(other.span(), "expected a name")),
         };
-        let at = input.attrs.iter().find(|attribute| attribute.path().is_ident("at"));
+        let is_at = |attribute: &&Attribute| attribute.path().is_ident("at");
+        if let Some(other) = input.attrs.iter().find(|attribute| !is_at(attribute)) {
+            return Err(Error::new(other.span(), "a parameter of a task has the attribute at(..) and no other"));
+        }
+        let at = input.attrs.iter().find(is_at);
         match (kind_of(&input.ty), &*input.ty, at) {
             (Some(kind), _, Some(at)) => {
                 let index = at.parse_args_with(list::<Index>)?;

@@ -234,12 +234,13 @@ impl<T: Element, const R: usize> Lazy<T, R> {
         if steps == 0 {
             return self.clone();
         }
+        let told = size_of::<K>() == 0 || task.version() != 0;
         let task = Program::erase(task);
         let step = move |program: &mut Program, pairs: &[(AnyArray, AnyArray)]| {
             let task = program.any_task::<K>(task.clone());
             pairs.iter().try_for_each(|(from, to)| program.any_call(task, &[from.all(), to.all()], Scalars::new()))
         };
-        Lazy::new(base::<T>(self.shape, Made::Iterated { from: self.stored(), steps, step: Arc::new(step) }))
+        Lazy::new(base::<T>(self.shape, Made::Iterated { from: self.stored(), steps, step: Arc::new(step), told }))
     }
 
     /// The array in a file: `.npy`, or bare elements under any other name. Nothing is computed before
@@ -357,18 +358,18 @@ impl Runtime {
     /// The same, with settings: a run that was interrupted is continued or thrown away, for example.
     ///
     /// # Errors
-    /// As [`Runtime::run`]; and [`Error::Request`] when a run is to be continued in which a function holds values of its own:
-    /// nobody could tell whether these are the same. A function without such values is taken to be the same as long as the program
+    /// As [`Runtime::run`]; and [`Error::Request`] when a run is to be continued in which a function holds values of its own,
+    /// or the task of an iteration does and has no [`Task::version`]: nobody could tell whether these are the same. A function without such values is taken to be the same as long as the program
     /// is: what it looks up elsewhere (a static that is set when the program starts, a file) has to be what it was.
     pub fn compute_with(&self, results: impl Saves, settings: Settings<'_>) -> Result<Outcome, Error> {
         let sink = |save: Save| Ok((save.base, Some(output(&save.path)?)));
         let results = results.saves().into_iter().map(sink).collect::<Result<Vec<_>, Error>>()?;
         let Built { job, told, .. } = build::job(&results, |steps| self.check_steps(steps))?;
         if settings.resume && !told {
-            let what = "a function of these results holds values of its own, so that nobody can tell whether they are \
-                        those of the interrupted run";
+            let what = "a function of these results holds values of its own, or the task of an iteration does and has no \
+                        version, so that nobody can tell whether they are those of the interrupted run";
             return Err(Error::Request(format!(
-                "cannot continue: {what}; let it use constants only, or throw the work away (discard)"
+                "cannot continue: {what}; let it use constants only or say its version, or throw the work away (discard)"
             )));
         }
         self.run(&job, settings)

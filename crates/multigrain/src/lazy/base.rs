@@ -56,6 +56,8 @@ pub(super) enum Made {
         from: Arc<Base>,
         steps: u64,
         step: Arc<Step>,
+        /// Whether another run can know the task: it holds nothing, or says its version.
+        told: bool,
     },
 }
 

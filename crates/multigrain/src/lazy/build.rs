@@ -157,7 +157,10 @@ impl<'a> Builder<'a> {
                 match &base.made {
                     Made::Given(_) => {}
                     Made::Pass { output, from, over } => Group::enter(&mut groups, base, output, from, *over),
-                    Made::Iterated { from, steps, step } => self.iterate(base, from, *steps, &**step)?,
+                    Made::Iterated { from, steps, step, told } => {
+                        self.told &= told;
+                        self.iterate(base, from, *steps, &**step)?;
+                    }
                 }
             }
             for group in groups {

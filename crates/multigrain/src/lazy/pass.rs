@@ -150,6 +150,10 @@ impl<T: Element + Into<f64>> Output for Histogram<T> {
         let (Range { start, end }, bins) = (self.range.clone(), self.bins);
         let step = (end - start) / bins as f64;
         let scale = bins as f64 / (end - start);
+        let place = move |value: f64| match scale.is_finite() {
+            true => (value - start) * scale,
+            false => (value - start) / (end - start) * bins as f64,
+        };
         // Edges have the type that elements are compared in.
         let rounded = |edge: f64| if T::TYPE == ElementType::F32 { f64::from(edge as f32) } else { edge };
         let edge = move |i: usize| rounded(if i == bins { end } else { i as f64 * step + start });
@@ -164,7 +168,7 @@ impl<T: Element + Into<f64>> Output for Histogram<T> {
                         continue;
                     }
                     // The product may round to the wrong side of an edge.
-                    let mut bin = (((value - start) * scale) as usize).min(bins - 1);
+                    let mut bin = (place(value) as usize).min(bins - 1);
                     if value < edge(bin) {
                         bin -= 1;
                     } else if bin + 1 < bins && value >= edge(bin + 1) {
