@@ -132,6 +132,9 @@ fn numbers_at_edges_are_counted_where_numpy_counts_them() {
     let runtime = runtime(1 << 20);
     let counts = runtime.values(&runtime.npy::<f32, 1>(&path).unwrap().histogram(10, 0.0..1.0)).unwrap();
     assert_eq!(counts, [0, 1, 0, 1, 0, 0, 0, 2, 0, 2]);
+    // So narrow that as many bins as there are would not fit a unit.
+    let narrow = runtime.array::<f64, 1>([4], &[0.0, 2e-311, 5e-311, 9.9e-311]).unwrap().histogram(10, 0.0..1e-310);
+    assert_eq!(runtime.values(&narrow).unwrap(), [1, 0, 1, 0, 0, 1, 0, 0, 0, 1]);
 }
 
 /// next = the mean of what is near, where the array has it.
@@ -308,6 +311,64 @@ fn a_run_is_not_continued_with_other_operands_or_another_task_of_the_name() {
         assert!(run(None, true, way).unwrap().resumed, "{way}");
         assert!(std::fs::read(&out).unwrap() == expected, "{way}");
         std::fs::remove_file(&out).unwrap();
+    }
+}
+
+/// A task that holds a value, which its version may tell.
+struct Scale {
+    by: f64,
+    version: u64,
+}
+
+impl Task for Scale {
+    type Params = (Read<f64, 2>, Write<f64, 2>);
+    fn name(&self) -> &'static str {
+        "scale"
+    }
+    fn version(&self) -> u64 {
+        self.version
+    }
+    fn notation(&self) -> Option<Notation> {
+        Some(Notation::axes(["i", "j"]).param("u", ["i", "j"]).param("next", ["i", "j"]).flops(1.0))
+    }
+    fn leaf(&self, (u, mut next): (View<'_, f64, 2>, ViewMut<'_, f64, 2>), _: &mut LeafContext<'_>) {
+        for i in 0..next.len(0) {
+            next.row_mut(&[i]).iter_mut().zip(u.row(&[i])).for_each(|(next, u)| *next = self.by * u);
+        }
+    }
+}
+
+/// As of a function, nobody knows of a task what it holds, unless it has a version.
+#[test]
+fn steps_of_a_task_that_holds_values_are_continued_only_if_its_version_tells() {
+    use multigrain::rooms::store::faults::{Count, DieAt, Faults};
+    use std::sync::Arc;
+    use std::time::Duration;
+    let directory = tempfile::tempdir().unwrap();
+    let from = file(directory.path(), "x.npy", &[400, 1000], &vec![1.0f64; 400_000]);
+    let out = directory.path().join("out.npy");
+    let run = |faults: Option<Arc<dyn Faults>>, resume: bool, by: f64, version: u64| {
+        let runtime = Runtime::new(Options { memory_bytes: Some(900 * KIB), faults, ..Options::default() }).unwrap();
+        let lazy = runtime.npy::<f64, 2>(&from).unwrap().iterate(3, Scale { by, version });
+        let settings = Settings { resume, journal_interval: Some(Duration::ZERO), ..Settings::default() };
+        runtime.compute_with(lazy.save(&out), settings)
+    };
+    for version in [0, 1] {
+        let count = Arc::new(Count::new());
+        run(Some(count.clone()), false, 2.0, version).unwrap();
+        std::fs::remove_file(&out).unwrap();
+        assert!(run(Some(Arc::new(DieAt { n: count.operations() * 2 / 3 })), false, 2.0, version).is_err());
+        let other = run(None, true, 3.0, version * 2).map(|_| ()).unwrap_err().to_string();
+        assert!(other.contains(if version == 0 { "no version" } else { "versions" }), "{other}");
+        if version == 0 {
+            let settings = Settings { discard: true, ..Settings::default() };
+            let runtime = runtime(900 * KIB);
+            let again = runtime.npy::<f64, 2>(&from).unwrap().iterate(3, Scale { by: 3.0, version });
+            runtime.compute_with(again.save(&out), settings).unwrap();
+            std::fs::remove_file(&out).unwrap();
+        } else {
+            assert!(run(None, true, 2.0, version).unwrap().resumed);
+        }
     }
 }
 
