@@ -318,7 +318,11 @@ impl Unfinished {
 
     /// Whether somebody else has brought the run to its end, or near it, since its journal was read.
     fn was_ended(&self, disk: &Disk) -> bool {
-        !matches!(read(disk, &self.journal), Ok(Some((_, now))) if now.complete == self.found.complete)
+        match read(disk, &self.journal) {
+            Ok(Some((_, now))) => now.complete != self.found.complete,
+            Ok(None) => true,
+            Err(_) => !self.journal.exists(),
+        }
     }
 
     /// A file without which there is no going on.

@@ -343,7 +343,12 @@ impl<'m> Planner<'m> {
                     let planned = self.in_parts(facts, scope, ways.clone(), reports);
                     // Where a part does not fit by itself, a long list may; what an edge below cannot move, or has no room for,
                     // it cannot and has not then.
-                    let below = |memory: &String| *memory != self.memory_name(facts.child);
+                    let above = |memory: &MemoryId| self.machine.memory(*memory).parent;
+                    let below = |memory: &String| {
+                        std::iter::successors(self.machine.find(memory), above)
+                            .skip(1)
+                            .any(|above| above == facts.child)
+                    };
                     let is_final = matches!(
                         &planned,
                         Err(PlanError::Unmovable { memory, .. } | PlanError::DoesNotFit { memory, .. }) if below(memory)

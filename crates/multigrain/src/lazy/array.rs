@@ -359,8 +359,8 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::run`]; and [`Error::Request`] when a run is to be continued in which a function holds values of its own,
-    /// or the task of an iteration does and has no [`Task::version`]: nobody could tell whether these are the same. A function without such values is taken to be the same as long as the program
-    /// is: what it looks up elsewhere (a static that is set when the program starts, a file) has to be what it was.
+    /// or the task of an iteration does and has no [`Task::version`]: nobody could tell whether these are the same. A function
+    /// without such values is taken to be the same as long as the program is: what it looks up elsewhere (a static that is set when the program starts, a file) has to be what it was.
     pub fn compute_with(&self, results: impl Saves, settings: Settings<'_>) -> Result<Outcome, Error> {
         let sink = |save: Save| Ok((save.base, Some(output(&save.path)?)));
         let results = results.saves().into_iter().map(sink).collect::<Result<Vec<_>, Error>>()?;
