@@ -54,6 +54,7 @@ mod runtime;
 mod samples;
 mod sides;
 mod simulate;
+#[cfg(feature = "testing")]
 pub mod testing;
 mod together;
 mod wire;

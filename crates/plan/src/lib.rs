@@ -38,6 +38,7 @@ mod search;
 mod stages;
 mod staging;
 mod steps;
+#[cfg(feature = "testing")]
 pub mod testing;
 mod ways;
 

@@ -16,18 +16,25 @@ pub(crate) const SCRATCH_BYTES_MAX: u64 = 1 << 48;
 
 /// What a plan holds to is asked of the task once and kept, so that a task that says another thing each time is one task all the
 /// same. Calls that it makes, and scratch memory, are checked wherever they are used.
+///
+/// What does not depend on the task's type is outside of what is compiled for each.
 pub(crate) struct Erased<T: Task> {
     task: Arc<T>,
+    parameters: T::Params,
+    declared: Declared,
+    /// For a task with folded axes: the calls behind the first along them, which update what that has written.
+    later: Option<Arc<dyn DynTask>>,
+}
+
+/// What a task has said of itself.
+struct Declared {
     name: &'static str,
     version: u64,
-    parameters: T::Params,
     params: Vec<Param>,
     notation: Option<Notation>,
     /// Axes of the notation along which written blocks are folded.
     folded: SmallVec<[usize; 2]>,
-    /// For a task with folded axes: the calls behind the first along them, which update what that has written.
-    later: Option<Arc<dyn DynTask>>,
-    /// Whether these are such calls.
+    /// Whether these are the calls behind the first along them.
     is_later: bool,
     reduced_axis: Option<&'static str>,
     /// For each parameter, how it is reduced; empty when none is.
@@ -49,27 +56,26 @@ const NAMELESS: [&str; 10] = [
     "parameter 9",
 ];
 
-impl<T: Task> Erased<T> {
-    pub(crate) fn new(task: T) -> Erased<T> {
-        let name = task.name();
-        // With what its type is: tasks of one name may be of different modules.
-        let mut hasher = DefaultHasher::new();
-        (task.version(), TypeId::of::<T>()).hash(&mut hasher);
-        let version = hasher.finish();
-        let parameters = task.parameters();
-        let mut params = parameters.params();
-        let notation = task.notation();
+impl Declared {
+    /// What a task without notation says of names and of its reduced axis counts only there.
+    fn new(
+        (name, version): (&'static str, u64),
+        mut params: Vec<Param>,
+        mut reductions: Vec<Option<Reduction>>,
+        notation: Option<Notation>,
+        named: &[&'static str],
+        reduced_axis: Option<&'static str>,
+    ) -> Declared {
         let names: Vec<&'static str> = match &notation {
             Some(notation) => notation.param_names().collect(),
-            None => task.param_names().to_vec(),
+            None => named.to_vec(),
         };
         let named = names.len();
         for (param, name) in params.iter_mut().zip(names.into_iter().chain(NAMELESS.into_iter().skip(named))) {
             param.name = name;
         }
-        let mut reductions = parameters.reductions();
         if let Some(fault) =
-            notation.as_ref().and_then(|notation| notation.fault(&params, |p| reductions[p].is_none_or(|r| r.exact)))
+            notation.as_ref().and_then(|notation| notation.fault(&params, &|p| reductions[p].is_none_or(|r| r.exact)))
         {
             panic!("task {name}: {fault}");
         }
@@ -77,7 +83,7 @@ impl<T: Task> Erased<T> {
         let reduces = reductions.iter().any(Option::is_some);
         let reduced_axis = match &notation {
             Some(notation) => notation.reduced(&params),
-            None => task.reduced_axis(),
+            None => reduced_axis,
         };
         assert!(
             reduces == reduced_axis.is_some(),
@@ -88,66 +94,100 @@ impl<T: Task> Erased<T> {
             reductions.clear();
         }
         let folded = notation.as_ref().map(|notation| notation.folded(&params)).unwrap_or_default();
+        Declared { name, version, params, notation, folded, is_later: false, reduced_axis, reductions, merges }
+    }
+
+    /// What the calls behind the first along folded axes say, if the first writes from nothing what they update.
+    fn of_later(&self) -> Option<Declared> {
+        let notation = self.notation.as_ref().filter(|notation| notation.writes_first(&self.params))?;
+        let mut params = self.params.clone();
+        for (_, param) in params.iter_mut().enumerate().filter(|(n, _)| notation.is_folded(&self.params, *n)) {
+            param.access = Access::Update;
+        }
+        Some(Declared {
+            name: self.name,
+            version: self.version,
+            merges: params.iter().map(|_| None).collect(),
+            params,
+            notation: Some(notation.clone()),
+            folded: self.folded.clone(),
+            is_later: true,
+            reduced_axis: None,
+            reductions: Vec::new(),
+        })
+    }
+}
+
+/// Refuses axes without extent of a call that has elements: of which blocks would its search be?
+fn check_axes(task: &dyn DynTask, call: &CallShape, axes: &[Tunable]) -> Result<(), SplitError> {
+    let is_empty = call.shapes.iter().any(|shape| shape.elements() == 0);
+    match axes.iter().find(|axis| axis.extent == 0 && !is_empty) {
+        Some(axis) => Err(SplitError::of(task, call, SplitProblem::NoExtent { axis: axis.name })),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a split of which a part is all that there was to be done: to search among the splits of parts has no end.
+fn check_progress(task: &dyn DynTask, call: &CallShape, subs: &[SubCall]) -> Result<(), SplitError> {
+    let is_again = |sub: &SubCall| matches!(sub.callee, Callee::Itself) && sub.shape() == *call;
+    match subs.iter().position(is_again) {
+        Some(number) if subs.len() > 1 => {
+            Err(SplitError::of(task, call, SplitProblem::Again { call: number, calls: subs.len() }))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A split, if it is one.
+fn checked(task: &dyn DynTask, call: &CallShape, calls: Vec<SubCall>) -> Result<Vec<SubCall>, SplitError> {
+    if calls.is_empty() {
+        return Err(SplitError::of(task, call, SplitProblem::Empty));
+    }
+    // What follows from the notation is right by construction.
+    if task.notation().is_none() || cfg!(debug_assertions) {
+        check_calls(task, call, &calls, "split")?;
+        check_progress(task, call, &calls)?;
+    }
+    Ok(calls)
+}
+
+/// What is compulsory: every argument that is read goes down once, every one that is written goes up once.
+fn compulsory(params: &[Param], call: &CallShape) -> IoBound {
+    let mut bound = IoBound::default();
+    for (param, shape) in params.iter().zip(&call.shapes) {
+        let bytes = shape.elements() * param.element.size_bytes();
+        bound.bytes_down += if param.access.reads() { bytes } else { 0 };
+        bound.bytes_up += if param.access.writes() { bytes } else { 0 };
+    }
+    bound
+}
+
+impl<T: Task> Erased<T> {
+    pub(crate) fn new(task: T) -> Erased<T> {
+        // With what its type is: tasks of one name may be of different modules.
+        let mut hasher = DefaultHasher::new();
+        (task.version(), TypeId::of::<T>()).hash(&mut hasher);
+        let parameters = task.parameters();
+        let declared = Declared::new(
+            (task.name(), hasher.finish()),
+            parameters.params(),
+            parameters.reductions(),
+            task.notation(),
+            task.param_names(),
+            task.reduced_axis(),
+        );
         let task = Arc::new(task);
-        let later = notation.as_ref().filter(|notation| notation.writes_first(&params)).map(|notation| {
-            let mut updating = params.clone();
-            for (_, param) in updating.iter_mut().enumerate().filter(|(n, _)| notation.is_folded(&params, *n)) {
-                param.access = Access::Update;
-            }
-            let later: Arc<dyn DynTask> = Arc::new(Erased {
-                task: task.clone(),
-                name,
-                version,
-                parameters: parameters.clone(),
-                params: updating,
-                notation: Some(notation.clone()),
-                folded: folded.clone(),
-                later: None,
-                is_later: true,
-                reduced_axis: None,
-                reductions: Vec::new(),
-                merges: params.iter().map(|_| None).collect(),
-            });
+        let later = declared.of_later().map(|declared| {
+            let (task, parameters) = (task.clone(), parameters.clone());
+            let later: Arc<dyn DynTask> = Arc::new(Erased { task, parameters, declared, later: None });
             later
         });
-        Erased {
-            task,
-            name,
-            version,
-            parameters,
-            params,
-            notation,
-            folded,
-            later,
-            is_later: false,
-            reduced_axis,
-            reductions,
-            merges,
-        }
+        Erased { task, parameters, declared, later }
     }
 
-    fn spans(&self) -> Option<Spans<'_, Erased<T>>> {
-        (!self.reductions.is_empty()).then_some(Spans { task: self, reductions: &self.reductions })
-    }
-
-    /// Refuses axes without extent of a call that has elements: of which blocks would its search be?
-    fn check_axes(&self, call: &CallShape) -> Result<(), SplitError> {
-        let is_empty = call.shapes.iter().any(|shape| shape.elements() == 0);
-        match self.task.tunables(call).iter().find(|axis| axis.extent == 0 && !is_empty) {
-            Some(axis) => Err(SplitError::of(self, call, SplitProblem::NoExtent { axis: axis.name })),
-            None => Ok(()),
-        }
-    }
-
-    /// Refuses a split of which a part is all that there was to be done: to search among the splits of parts has no end.
-    fn check_progress(&self, call: &CallShape, subs: &[SubCall]) -> Result<(), SplitError> {
-        let is_again = |sub: &SubCall| matches!(sub.callee, Callee::Itself) && sub.shape() == *call;
-        match subs.iter().position(is_again) {
-            Some(number) if subs.len() > 1 => {
-                Err(SplitError::of(self, call, SplitProblem::Again { call: number, calls: subs.len() }))
-            }
-            _ => Ok(()),
-        }
+    fn spans(&self) -> Option<Spans<'_>> {
+        let reductions = &self.declared.reductions;
+        (!reductions.is_empty()).then_some(Spans { task: self, reductions })
     }
 }
 
@@ -159,7 +199,7 @@ impl<T: Task> OneSpan for Erased<T> {
     unsafe fn one(&self, blocks: &[RawView], context: &mut LeafContext<'_>) {
         // SAFETY: passed on to the caller.
         let views = unsafe { self.parameters.views(blocks) };
-        context.first = !self.is_later;
+        context.first = !self.declared.is_later;
         self.task.leaf(views, context);
     }
 }
@@ -167,23 +207,23 @@ impl<T: Task> OneSpan for Erased<T> {
 // SAFETY: parameters are those of the types and kept; `leaf` makes the views of them; `split` checks what the task returns.
 unsafe impl<T: Task> DynTask for Erased<T> {
     fn name(&self) -> &'static str {
-        self.name
+        self.declared.name
     }
 
     fn version(&self) -> u64 {
-        self.version
+        self.declared.version
     }
 
     fn params(&self) -> &[Param] {
-        &self.params
+        &self.declared.params
     }
 
     fn notation(&self) -> Option<&Notation> {
-        self.notation.as_ref()
+        self.declared.notation.as_ref()
     }
 
     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        match &self.notation {
+        match &self.declared.notation {
             Some(notation) => notation.extents(call).map_or_else(|_| Vec::new(), |extents| notation.tunables(&extents)),
             None => {
                 let mut tunables = self.task.tunables(call);
@@ -194,22 +234,14 @@ unsafe impl<T: Task> DynTask for Erased<T> {
     }
 
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Result<Vec<SubCall>, SplitError> {
-        let calls = match &self.notation {
-            Some(notation) => notation.split(call, tunables, &self.folded, self.later.as_ref()),
+        let calls = match &self.declared.notation {
+            Some(notation) => notation.split(call, tunables, &self.declared.folded, self.later.as_ref()),
             None => {
-                self.check_axes(call)?;
+                check_axes(self, call, &self.task.tunables(call))?;
                 self.task.split(call, &tunables.completed(&self.tunables(call)))
             }
         };
-        if calls.is_empty() {
-            return Err(SplitError::of(self, call, SplitProblem::Empty));
-        }
-        // What follows from the notation is right by construction.
-        if self.notation.is_none() || cfg!(debug_assertions) {
-            check_calls(self, call, &calls, "split")?;
-            self.check_progress(call, &calls)?;
-        }
-        Ok(calls)
+        checked(self, call, calls)
     }
 
     fn stages(&self, call: &CallShape) -> Result<Vec<SubCall>, SplitError> {
@@ -223,7 +255,7 @@ unsafe impl<T: Task> DynTask for Erased<T> {
     }
 
     fn reduced_axis(&self) -> Option<&'static str> {
-        self.reduced_axis
+        self.declared.reduced_axis
     }
 
     fn later(&self) -> Option<&Arc<dyn DynTask>> {
@@ -231,7 +263,7 @@ unsafe impl<T: Task> DynTask for Erased<T> {
     }
 
     fn merge(&self, param: usize) -> Option<&Arc<dyn DynTask>> {
-        self.merges.get(param)?.as_ref()
+        self.declared.merges.get(param)?.as_ref()
     }
 
     fn scratch_bytes(&self, call: &CallShape, capacity_bytes: u64) -> u64 {
@@ -251,19 +283,11 @@ unsafe impl<T: Task> DynTask for Erased<T> {
     }
 
     fn io_lower_bound(&self, call: &CallShape, capacity_bytes: u64) -> IoBound {
-        self.task.io_lower_bound(call, capacity_bytes).unwrap_or_else(|| {
-            let mut bound = IoBound::default();
-            for (param, shape) in self.params.iter().zip(&call.shapes) {
-                let bytes = shape.elements() * param.element.size_bytes();
-                bound.bytes_down += if param.access.reads() { bytes } else { 0 };
-                bound.bytes_up += if param.access.writes() { bytes } else { 0 };
-            }
-            bound
-        })
+        self.task.io_lower_bound(call, capacity_bytes).unwrap_or_else(|| compulsory(&self.declared.params, call))
     }
 
     unsafe fn leaf(&self, blocks: &[RawView], context: &mut LeafContext<'_>) {
-        assert_eq!(blocks.len(), self.params.len(), "blocks of a call of {}", self.name());
+        assert_eq!(blocks.len(), self.declared.params.len(), "blocks of a call of {}", self.name());
         match self.spans() {
             // SAFETY: passed on to the caller; the number of blocks was checked.
             None => unsafe { self.one(blocks, context) },

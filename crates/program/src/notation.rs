@@ -204,7 +204,7 @@ impl Notation {
 
     /// What is wrong with the notation of a task with these parameters, of which some may be reduced in any order: for the author of
     /// the task.
-    pub(crate) fn fault(&self, params: &[Param], is_exact: impl Fn(usize) -> bool) -> Option<String> {
+    pub(crate) fn fault(&self, params: &[Param], is_exact: &dyn Fn(usize) -> bool) -> Option<String> {
         if params.len() != self.params.len() {
             return Some(format!("the notation has {} parameters, the task {}", self.params.len(), params.len()));
         }

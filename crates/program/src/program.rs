@@ -207,7 +207,13 @@ impl Program {
         if self.task_declarations.get(task.index as usize) != Some(&task.declaration) {
             return Err(ProgramError::ForeignTask { call: number, task: std::any::type_name::<T>() });
         }
-        let called = &self.tasks[task.index as usize];
+        self.call_of(task.index, blocks, scalars)
+    }
+
+    /// Appends a call of the task of this number.
+    fn call_of(&mut self, task: u32, blocks: &[AnyBlock], scalars: Scalars) -> Result<(), ProgramError> {
+        let number = self.calls.len();
+        let called = &self.tasks[task as usize];
         let (name, params) = (called.name(), called.params());
         let is_foreign = |block: &AnyBlock| !self.declared.has(block.arg.array, block.declaration);
         if let Some(at) = blocks.iter().position(is_foreign) {
@@ -226,7 +232,7 @@ impl Program {
             task: name,
             source,
         })?;
-        let call = Call { task: task.index, args, scalars };
+        let call = Call { task, args, scalars };
         if let Some(why) = called.refuses(&call.shape()) {
             return Err(ProgramError::Call { call: number, task: name, source: ArgumentError::Shapes { why } });
         }

@@ -25,13 +25,13 @@ pub(crate) trait OneSpan: DynTask {
 }
 
 /// A task that reduces, and its call.
-pub(crate) struct Spans<'a, T: OneSpan> {
-    pub(crate) task: &'a T,
+pub(crate) struct Spans<'a> {
+    pub(crate) task: &'a dyn OneSpan,
     /// For each parameter, how it is reduced.
     pub(crate) reductions: &'a [Option<Reduction>],
 }
 
-impl<T: OneSpan> Spans<'_, T> {
+impl Spans<'_> {
     /// The axis that is reduced.
     fn axis(task: &dyn DynTask, call: &CallShape) -> Option<Tunable> {
         let name = task.reduced_axis()?;
