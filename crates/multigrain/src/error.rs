@@ -158,7 +158,8 @@ impl Error {
             Error::DoesNotFit { memory, enough, .. }
             | Error::Plan(
                 PlanError::DoesNotFit { memory, enough, .. }
-                | PlanError::TooManyCalls { enough: Some((memory, enough)), .. },
+                | PlanError::TooManyCalls { enough: Some((memory, enough)), .. }
+                | PlanError::TooLong { enough: Some((memory, enough)), .. },
             ) => Some((memory, enough)),
             _ => None,
         }

@@ -259,6 +259,11 @@ impl Job {
     pub(crate) fn reads_files(&self) -> bool {
         self.sources.iter().any(|s| matches!(s, Some(Source::Npy(_) | Source::Raw(_))))
     }
+
+    /// Whether some array comes from a file or goes to one.
+    pub(crate) fn is_in_files(&self) -> bool {
+        self.reads_files() || self.sinks.iter().any(Option::is_some)
+    }
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ mod identity;
 mod job;
 mod journal;
 mod journals;
+mod keeps;
 pub mod lazy;
 mod ledger;
 mod limits;

@@ -4,14 +4,17 @@ use crate::choose;
 use crate::cluster::is_spread;
 use crate::error::Error;
 use crate::job::{Job, Sink, Source};
-use crate::ledger::Need;
+use crate::keeps::{
+    Keeps, LISTED_MIN, OWN_BYTES, PLAN_CALL_BYTES, PLAN_SHARE, calls_beside, check_kept, enough_for, held_beside,
+    known_bytes, listed_max, longest_list, plan_bytes, workers_bytes,
+};
 use crate::limits::{main_memory, root_is_disk};
-use crate::means::{BUFFERS_SHARE, Means};
+use crate::means::Means;
 use crate::options::MachineChoice;
 use crate::resume::GoingOn;
 use crate::wire::Wire;
-use multigrain_engine::{Memories, MemoryBytes, Part};
-use multigrain_machine::{Driver, Layout, Machine, Memory, readable_bytes};
+use multigrain_engine::{Memories, Part};
+use multigrain_machine::{Layout, Machine, Memory};
 use multigrain_plan::{EdgeTraffic, Enough, Mapping, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::{Arg, ArrayDecl, Call, Program, Role};
 use multigrain_store::{buffer::give_free_memory_back, npy};
@@ -34,8 +37,10 @@ pub struct Planned {
 
 /// Has a refusal name what people asked for: a task of which an application is made stands beside the application.
 fn told_of(app: &str, mut error: PlanError) -> PlanError {
-    if let PlanError::DoesNotFit { task, .. } | PlanError::TooManyCalls { task, .. } | PlanError::Unmovable { task, .. } =
-        &mut error
+    if let PlanError::DoesNotFit { task, .. }
+    | PlanError::TooManyCalls { task, .. }
+    | PlanError::TooLong { task, .. }
+    | PlanError::Unmovable { task, .. } = &mut error
         && task != app
     {
         let plain = task.strip_prefix(app).unwrap_or(task).trim_start_matches('-').replace('-', " ");
@@ -87,6 +92,8 @@ impl Asked {
             Err(Error::Plan(error @ PlanError::TooManyCalls { most, .. })) if most >= self.options.calls_max => {
                 Err(error.into())
             }
+            // Shorter ones were looked for without a search.
+            Err(refused @ Error::Plan(PlanError::TooLong { .. })) => Err(refused),
             // What a search has found first may need room that is left by what is found without one.
             Err(refused) if self.options.searches => self.weighed(job, &mut plan, false).map_err(|_| refused),
             planned => planned,
@@ -144,11 +151,17 @@ impl Asked {
         let mut searches = first_searched;
         for _ in 0..PLANNED_AGAIN_MAX {
             let searched = std::mem::replace(&mut searches, false);
-            let tried = PlanOptions { searches: searched, ..options.clone() };
-            let planned = plan_for(&mut Planner::new(&machine, self.mapping.clone(), tried));
+            let asked = PlanOptions { searches: searched, ..options.clone() };
+            let planned = plan_for(&mut Planner::new(&machine, self.mapping.clone(), asked));
             let planned = match planned {
                 Err(PlanError::DoesNotFit { .. }) if first_searched && !searched => {
                     searches = true;
+                    continue;
+                }
+                // Shorter lists may take less in all.
+                Err(PlanError::TooLong { calls, .. }) if options.listed_max / 2 >= LISTED_MIN && shorter < u32::MAX => {
+                    let fitting = calls_beside(0, job.kept_bytes());
+                    (options.listed_max, shorter) = (shorter_list(options.listed_max, calls, fitting), shorter + 1);
                     continue;
                 }
                 // With less room for blocks there are no fewer calls.
@@ -173,7 +186,7 @@ impl Asked {
                             *enough = enough.beside(of_plan.saturating_add(beside));
                         }
                         // Plans lie in this memory, whichever the calls are for.
-                        PlanError::TooManyCalls { calls, enough, .. } => {
+                        PlanError::TooManyCalls { calls, enough, .. } | PlanError::TooLong { calls, enough, .. } => {
                             let need = enough_for(*calls, capacity_bytes, job.kept_bytes());
                             *enough = (need > capacity_bytes).then(|| (name.clone(), Enough::from_need(need)));
                         }
@@ -206,11 +219,9 @@ impl Asked {
                 // A list that is shorter than it may be stays as it is until it may not.
                 let listed = options.listed_max.min(longest_list(&plan));
                 if keeps.own > 0 && listed > LISTED_MIN && may_be_shorter {
-                    // So much shorter as its calls are too many, where these take most.
                     let own_calls = (keeps.own + OWN_BYTES) / PLAN_CALL_BYTES;
                     let fitting = calls_beside(0, keeps.memories.local.saturating_add(job.kept_bytes()));
-                    let by_calls = listed.saturating_mul(fitting) / own_calls.max(1);
-                    (options.listed_max, shorter) = (by_calls.min(listed / 2).max(LISTED_MIN), shorter + 1);
+                    (options.listed_max, shorter) = (shorter_list(listed, own_calls, fitting), shorter + 1);
                     continue;
                 }
                 if runs {
@@ -269,244 +280,16 @@ impl Aside {
     }
 }
 
+/// How long lists are to be that are so much shorter as calls are too many, where these take most.
+fn shorter_list(listed: u64, calls: u64, fitting: u64) -> u64 {
+    (listed.saturating_mul(fitting) / calls.max(1)).min(listed / 2).max(LISTED_MIN)
+}
+
 /// So often a job is planned again with less room for blocks.
 const PLANNED_AGAIN_MAX: usize = 16;
 
 /// So often shorter lists are tried where they have not led to parts yet.
 const SHORTER_MAX: u32 = 2;
-
-/// What a plan takes while it is made and run, for each of its calls: its lists of steps and slots, and what the passes
-/// find on the way to them. Measured: 2.2 KiB.
-const PLAN_CALL_BYTES: u64 = 2304;
-
-/// So many parts take as much of a plan as one call with its steps: shapes and places of the arguments alone.
-const PARTS_A_CALL: u64 = 4;
-
-/// So much of the plan, of local stores beside a disk, and of an application's tables is part of what the process takes for
-/// itself, as its code and its stacks are: with those, 10 to 12 MiB, it is what runs take beside their budget.
-pub(crate) const OWN_BYTES: u64 = 4 << 20;
-
-/// What a worker takes besides scratch memory: the touched pages of its stack and signal stack, its queues and lists. Measured
-/// with 1000 workers: 19 KiB.
-const WORKER_BYTES: u64 = 20 << 10;
-
-/// The part of the main memory that a plan may take beyond that.
-const PLAN_SHARE: u64 = 2;
-
-/// The part of the main memory that lists of calls may take beyond that.
-const LISTED_SHARE: u64 = 64;
-/// So many plans of such lists are expected: of parts of full size, and of those at the ends of axes.
-const PLANS_LISTED: u64 = 2;
-/// Shorter ones are no list.
-const LISTED_MIN: u64 = 16;
-
-/// A memory that has so many bytes left when its plan and its transfer buffers take all that they may.
-pub(crate) fn leaves(bytes: u64) -> u64 {
-    let parts = PLAN_SHARE * BUFFERS_SHARE;
-    bytes.saturating_mul(parts).div_ceil(parts - PLAN_SHARE - BUFFERS_SHARE)
-}
-
-/// Refuses work before a run that takes more of a main memory than there can be, which is what a process takes for itself, too.
-pub(crate) fn check_reading(app: &str, what: &str, bytes: u64, main: &Memory) -> Result<(), Error> {
-    if bytes <= main.capacity_bytes.saturating_add(OWN_BYTES) {
-        return Ok(());
-    }
-    Err(Error::DoesNotFit {
-        what: format!(
-            "{app} does not fit: {what} takes {}; memory {} holds {}",
-            readable_bytes(bytes),
-            main.name,
-            readable_bytes(main.capacity_bytes)
-        ),
-        memory: main.name.clone(),
-        enough: Enough::from_need(bytes.saturating_sub(OWN_BYTES)),
-        instead: "",
-    })
-}
-
-/// The most bytes of tables that leave a plan room in a main memory.
-pub(crate) fn kept_bytes_max(main: &Memory) -> u64 {
-    OWN_BYTES.saturating_add(main.capacity_bytes / PLAN_SHARE)
-}
-
-/// Refuses tables that leave a plan no room in a main memory; `others` is what is known to be needed beside them.
-pub(crate) fn check_kept(app: &str, what: &str, kept_bytes: u64, others: u64, main: &Memory) -> Result<(), Error> {
-    if kept_bytes <= kept_bytes_max(main) {
-        return Ok(());
-    }
-    let own = kept_bytes.saturating_sub(OWN_BYTES);
-    let needed = own.saturating_mul(PLAN_SHARE);
-    Err(Error::DoesNotFit {
-        what: format!(
-            "{app} does not fit: {what} take {}, of which {} count and may fill half of memory {}, which holds {}",
-            readable_bytes(kept_bytes),
-            readable_bytes(own),
-            main.name,
-            readable_bytes(main.capacity_bytes)
-        ),
-        memory: main.name.clone(),
-        enough: Enough::from_need(needed.max(own.saturating_add(others))),
-        instead: "",
-    })
-}
-
-fn workers_bytes(machine: &Machine) -> u64 {
-    (machine.workers() as u64).saturating_mul(WORKER_BYTES)
-}
-
-/// How many calls a plan may have that takes so many bytes with `others`.
-fn calls_beside(bytes: u64, others: u64) -> u64 {
-    (OWN_BYTES.saturating_add(bytes).saturating_sub(others) / PLAN_CALL_BYTES).min(1 << 20)
-}
-
-/// The capacity with which a plan has room for its calls, when there are `calls` of them with `capacity_bytes` and fewer by
-/// as much as blocks are larger.
-fn enough_for(calls: u64, capacity_bytes: u64, kept_bytes: u64) -> u64 {
-    // calls * capacity / enough * PLAN_CALL_BYTES = OWN_BYTES + enough / PLAN_SHARE - kept
-    let product = calls as f64 * PLAN_CALL_BYTES as f64 * capacity_bytes as f64 * PLAN_SHARE as f64;
-    let half = (kept_bytes as f64 - OWN_BYTES as f64) * PLAN_SHARE as f64 / 2.0;
-    (half + half.hypot(product.sqrt())).max(capacity_bytes as f64) as u64
-}
-
-/// How long lists of calls are beside so much memory, where calls can be parts instead: so that plans of several shapes
-/// take no more than the process takes for itself.
-fn listed_max(capacity_bytes: u64) -> u64 {
-    ((OWN_BYTES + capacity_bytes / LISTED_SHARE) / PLANS_LISTED / PLAN_CALL_BYTES)
-        .min(PlanOptions::default().listed_max)
-}
-
-/// What a run keeps in the main memory, in bytes.
-pub(crate) struct Keeps {
-    /// The arrays, where they lie in memory, with the partial results of the program's reductions.
-    pub(crate) arrays: u64,
-    memories: MemoryBytes,
-    /// Transfer buffers, where files are read or written.
-    buffers: u64,
-    /// What the plan, workers, local stores and the application's own tables take beyond [`OWN_BYTES`].
-    own: u64,
-    /// What they leave of these.
-    own_left: u64,
-    /// What work on the results takes.
-    work: u64,
-}
-
-impl Keeps {
-    /// What runs of a plan keep on a machine; disks have so many bytes of transfer buffers.
-    pub(crate) fn of(machine: &Machine, plan: &Plan, job: &Job, buffers: u64, part: Part) -> Result<Keeps, Error> {
-        let on_disk = plan.driver.files;
-        let files = on_disk || job.reads_files() || job.sinks.iter().any(Option::is_some);
-        let memories = Memories::bytes(machine, plan, part);
-        let own = [plan_bytes(plan), workers_bytes(machine), memories.local, job.kept_bytes()];
-        let own = own.into_iter().fold(0, u64::saturating_add);
-        Ok(Keeps {
-            arrays: if on_disk { 0 } else { plan.arrays.iter().fold(0, |sum: u64, a| sum.saturating_add(a.bytes())) },
-            memories,
-            buffers: if files { buffers } else { 0 },
-            own: own.saturating_sub(OWN_BYTES),
-            own_left: OWN_BYTES.saturating_sub(own),
-            work: job.work_bytes(),
-        })
-    }
-
-    /// All of it.
-    pub(crate) fn bytes(&self) -> u64 {
-        let MemoryBytes { staging, partials, scratch, .. } = self.memories;
-        [self.arrays, staging, partials, scratch, self.buffers, self.own].into_iter().fold(0, u64::saturating_add)
-    }
-
-    /// Of work on the results, what does not lie in what a process takes for itself.
-    fn work_beside(&self) -> u64 {
-        self.work.saturating_sub(self.own_left)
-    }
-
-    /// What is needed after a run, when there is work on its results.
-    fn afterwards(&self) -> u64 {
-        let all = [self.arrays, self.buffers, self.own, self.work_beside()];
-        all.into_iter().fold(0, u64::saturating_add)
-    }
-
-    /// What is set aside for the plan: with less room for blocks there are more calls.
-    fn set_aside(&self, capacity_bytes: u64) -> u64 {
-        self.own + self.own.min(capacity_bytes.saturating_sub(self.own)) / 4
-    }
-
-    /// All that a runtime has to find beside what others hold.
-    pub(crate) fn need(&self) -> Need {
-        Need { bytes: self.bytes().max(self.afterwards()), own_left_bytes: self.own_left }
-    }
-
-    /// Memories and buffers, without what a process takes for itself or a plan holds.
-    pub(crate) fn without_own(&self) -> u64 {
-        self.bytes() - self.own
-    }
-
-    /// What outlives a run besides the arrays, and how much of what a process takes for itself is left.
-    pub(crate) fn beside(&self) -> (u64, u64) {
-        (self.buffers.saturating_add(self.own), self.own_left)
-    }
-
-    fn does_not_fit(&self, job: &Job, memory: &str, capacity_bytes: u64, driver: Driver) -> Error {
-        let MemoryBytes { staging, partials, scratch, .. } = self.memories;
-        let parts = [(staging, "blocks"), (partials, "partial results"), (scratch, "scratch memory")];
-        self.parts_do_not_fit(&parts, self.bytes(), job, memory, capacity_bytes, driver)
-    }
-
-    /// That a run would fit, and work on its results would not.
-    fn leaves_too_little(&self, job: &Job, memory: &str, capacity_bytes: u64, driver: Driver) -> Error {
-        // Some of it may lie in what a process takes for itself.
-        let what = job.work().map_or("work on the results", |work| &work.what);
-        let what = format!("{what} after the run ({} in all) takes", readable_bytes(self.work));
-        let parts = [(self.work_beside(), &what[..])];
-        self.parts_do_not_fit(&parts, self.afterwards(), job, memory, capacity_bytes, driver)
-    }
-
-    /// With some parts beside those that are always there.
-    fn parts_do_not_fit(
-        &self,
-        parts: &[(u64, &str)],
-        bytes: u64,
-        job: &Job,
-        memory: &str,
-        capacity_bytes: u64,
-        driver: Driver,
-    ) -> Error {
-        let always = [(self.buffers, "transfer buffers"), (self.own, "its plan, workers, local stores and tables")];
-        let parts: Vec<_> = [(self.arrays, "its arrays")].iter().chain(parts).chain(&always).copied().collect();
-        let text = |(bytes, what): &(u64, &str)| match *what {
-            "its arrays" => format!("its arrays take {}", readable_bytes(*bytes)),
-            what => format!("{what} {}", readable_bytes(*bytes)),
-        };
-        let parts: Vec<String> = parts.iter().filter(|(bytes, _)| *bytes > 0).map(text).collect();
-        Error::DoesNotFit {
-            what: format!(
-                "{} does not fit: {}; memory {memory} holds {}",
-                job.app,
-                parts.join(", "),
-                readable_bytes(capacity_bytes)
-            ),
-            memory: memory.to_owned(),
-            enough: Enough::from_need(bytes),
-            instead: if driver.files { "" } else { choose::OR_A_DISK },
-        }
-    }
-}
-
-/// The longest list that shorter ones would take the place of: of parts, those of their own plans.
-fn longest_list(plan: &Plan) -> u64 {
-    let own = plan.all().into_iter().filter(|below| !below.is_in_parts()).map(|below| below.calls.len());
-    let longest = if plan.is_in_parts() { own.max().unwrap_or(0) } else { plan.calls.len() };
-    longest as u64
-}
-
-/// What a plan takes as long as somebody has it: for its calls and those of all that it holds. Parts have no steps, slots or
-/// hazards, and take as much while they are made.
-pub(crate) fn plan_bytes(plan: &Plan) -> u64 {
-    let calls = |plan: &Plan| match plan.is_in_parts() {
-        true => (plan.calls.len() as u64).div_ceil(PARTS_A_CALL),
-        false => plan.calls.len() as u64,
-    };
-    plan.all().into_iter().map(calls).sum::<u64>().saturating_mul(PLAN_CALL_BYTES)
-}
 
 /// Whether plans for one machine are plans for the other: how much of a disk is free changes from run to run, and is
 /// noticed when files are made.
@@ -559,7 +342,10 @@ impl Means {
         };
         let lacks_room = matches!(
             refused,
-            Error::DoesNotFit { .. } | Error::Plan(PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. })
+            Error::DoesNotFit { .. }
+                | Error::Plan(
+                    PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. } | PlanError::TooLong { .. }
+                )
         );
         let is_chosen = matches!(self.options.machine, MachineChoice::Given(_)) || root_is_disk(&asked.machine);
         if !lacks_room || is_chosen {
@@ -611,6 +397,7 @@ impl Means {
                 error @ (PlanError::MappingDoesNotFit { .. }
                 | PlanError::DoesNotFit { .. }
                 | PlanError::TooManyCalls { .. }
+                | PlanError::TooLong { .. }
                 | PlanError::Unmovable { .. }
                 | PlanError::OneMemory { .. }),
             )) => Err(cannot(error.into())),
@@ -626,6 +413,7 @@ impl Means {
             disk_buffer_bytes: self.disk.staging_bytes(),
             calls_max: calls_beside(capacity_bytes / PLAN_SHARE, job.kept_bytes()),
             listed_max: self.options.listed_max.unwrap_or(listed_max(capacity_bytes)),
+            held_max: held_beside(capacity_bytes, known_bytes(machine, job, self.disk.staging_bytes())),
             file_offsets_bytes: self.file_offsets_bytes(job)?,
             simulated,
             ..PlanOptions::default()

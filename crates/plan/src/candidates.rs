@@ -8,6 +8,8 @@ use crate::rooms::kept;
 use crate::rules::Movable;
 use crate::scope::{Scope, Split, split};
 use multigrain_program::{SplitError, SplitProblem, Tunable, Tunables};
+use std::num::NonZero;
+use std::sync::OnceLock;
 
 /// How many candidates are planned in earnest, at most and at least.
 pub(crate) const FINALISTS: usize = 128;
@@ -230,8 +232,10 @@ pub(crate) fn finals(
 
 /// Applies a function to every item on all processors, or so many; the results are in the order of the items.
 pub(crate) fn in_parallel<T: Sync, R: Send>(most: usize, items: &[T], apply: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let workers = std::thread::available_parallelism().map_or(1, |n| n.get()).min(items.len() / ITEMS_EACH_MIN);
-    let workers = workers.min(most);
+    // Asked once: the answer is put together from files of control groups.
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    let processors = *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZero::get));
+    let workers = processors.min(items.len() / ITEMS_EACH_MIN).min(most);
     if workers < 2 {
         return items.iter().map(apply).collect();
     }

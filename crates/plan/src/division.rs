@@ -79,6 +79,8 @@ impl Planner<'_> {
         left: Option<&Left>,
         own_bytes_max: u64,
     ) -> Result<Arc<Plan>, PlanError> {
+        // Before anything is planned for any of them.
+        self.check_divided(number, scope, scope.calls.len() as u64)?;
         let (mut ways, mut report) = (Ways::default(), Report::default());
         let mut known: FxHashMap<Key, Option<String>> = FxHashMap::default();
         let taken = take_apart(scope, |task, shape| {
@@ -109,6 +111,7 @@ impl Planner<'_> {
                 (left.split.clone().of_used_classes(), left.numbers.clone(), left.sources.clone())
             }
         };
+        self.check_divided(number, scope, parts.calls.len() as u64)?;
         let below_bytes_max = below(own_bytes_max, parts.temporary_bytes(scope));
         let placed = self.placed(number, &parts, below_bytes_max)?;
         let children = |call: usize| placed.placement.child_of(call);
@@ -162,6 +165,22 @@ impl Planner<'_> {
             plan.arrays.extend(lent);
         }
         Ok(Arc::new(plan))
+    }
+
+    /// Refuses so many calls of a scope, of which the first is told: none of them is a part of another.
+    fn check_divided(&self, number: usize, scope: &Scope, calls: u64) -> Result<(), PlanError> {
+        let most = self.options.held_max;
+        match scope.calls.first() {
+            Some(first) if calls > most => Err(PlanError::TooManyCalls {
+                task: scope.tasks[first.task as usize].name().to_owned(),
+                memory: self.layout.branch(number).child_name(self.machine),
+                tile: "whatever their tiles",
+                calls,
+                most,
+                enough: None,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Why a call is taken apart into its stages, if it is: where these, each divided, are done earlier than the call.

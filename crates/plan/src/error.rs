@@ -50,6 +50,21 @@ pub enum PlanError {
         /// that is known.
         enough: Option<(String, Enough)>,
     },
+    /// The lists of a plan and of all that it holds would be longer together than there is room for.
+    #[error(
+        "the plan of {task} has about {calls} calls in all, and there is room for {most}; give {}",
+        enough.as_ref().map_or_else(|| "more memory".to_owned(), |(memory, enough)| format!("{memory} at least {enough}"))
+    )]
+    TooLong {
+        /// Task.
+        task: String,
+        /// About how many they would be: planning has ended when there was no room for more.
+        calls: u64,
+        /// The most.
+        most: u64,
+        /// As for [`PlanError::TooManyCalls`].
+        enough: Option<(String, Enough)>,
+    },
     /// Whatever the blocks, some begin elsewhere within a unit than in a slot, on an edge that moves aligned units, and there are
     /// more of them than are worth planning to show which.
     #[error(

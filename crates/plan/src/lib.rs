@@ -20,6 +20,7 @@ mod facts;
 mod flow;
 mod formula;
 mod grouping;
+mod held;
 mod loops;
 mod mapping;
 pub mod names;

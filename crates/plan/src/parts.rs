@@ -14,6 +14,7 @@
 
 use crate::error::PlanError;
 use crate::facts::EdgeFacts;
+use crate::held::in_all;
 use crate::loops::{Hint, PART_LISTED_MIN, clipped, outer, turns};
 use crate::plan::{Body, PassReport, Plan, SourceCall};
 use crate::planner::{Planner, Report, in_blocks, sources, undivided};
@@ -72,11 +73,32 @@ impl Planner<'_> {
 
     /// Each of several calls as a part. Where they could also be `listed`, as so many calls, only if that is a long list, of more
     /// calls than there are shapes. `None` where that cannot be, or some call does not fit by itself.
-    pub(crate) fn of_calls(&mut self, facts: &EdgeFacts<'_>, scope: &Scope, listed: Option<u64>) -> Option<Arc<Plan>> {
+    ///
+    /// # Errors
+    /// [`PlanError::TooLong`].
+    pub(crate) fn of_calls(
+        &mut self,
+        facts: &EdgeFacts<'_>,
+        scope: &Scope,
+        listed: Option<u64>,
+    ) -> Result<Option<Arc<Plan>>, PlanError> {
         let is_long = |listed| listed > facts.listed_max && listed / scope.calls.len() as u64 >= PART_LISTED_MIN;
         if !listed.is_none_or(is_long) {
-            return None;
+            return Ok(None);
         }
+        match self.parts_of_calls(facts, scope, listed.is_some()) {
+            Err(error) if error.is_too_long() => Err(error),
+            planned => Ok(planned.ok().flatten()),
+        }
+    }
+
+    /// The same; `may_be_list` says whether there is something else.
+    fn parts_of_calls(
+        &mut self,
+        facts: &EdgeFacts<'_>,
+        scope: &Scope,
+        may_be_list: bool,
+    ) -> Result<Option<Arc<Plan>>, PlanError> {
         let (mut ways, mut report) = (Ways::default(), Report::default());
         let mut seen: FxHashSet<Key> = FxHashSet::default();
         take_apart(scope, |task, shape| {
@@ -84,22 +106,20 @@ impl Planner<'_> {
                 ways.note_apart(task.name(), false);
             }
             Ok::<_, PlanError>(None)
-        })
-        .ok()?;
+        })?;
         let (parts, blocks) = in_blocks(scope, |task, shape| {
             let whole = undivided(task, shape);
             ways.note_blocks(task.name(), &whole);
             report.add(task, &whole);
             Ok(whole)
-        })
-        .ok()?;
+        })?;
         let is_one_each = parts.calls.len() == scope.calls.len() && parts.arrays.len() == scope.arrays.len();
-        if !is_one_each || (listed.is_some() && parts.classes.len() * 2 > parts.calls.len()) {
-            return None;
+        if !is_one_each || (may_be_list && parts.classes.len() * 2 > parts.calls.len()) {
+            return Ok(None);
         }
         let sources = if facts.number == 0 { sources(scope, &blocks) } else { Arc::default() };
-        let plan = self.of_parts(facts, parts, &FxHashMap::default(), Vec::new(), sources, Vec::new()).ok()?;
-        Some(Arc::new(Plan { tunables: report.0, ways, ..plan }))
+        let plan = self.of_parts(facts, parts, &FxHashMap::default(), Vec::new(), sources, Vec::new())?;
+        Ok(Some(Arc::new(Plan { tunables: report.0, ways, ..plan })))
     }
 
     /// The calls of a scope in parts: those that would be a long list split into such as are not, the others as they are.
@@ -186,8 +206,8 @@ impl Planner<'_> {
         };
         let order = facts.planning_order(&parts);
         let fewest = order.last().map_or(0, |&class| odd(class));
-        let mut bodies = vec![None; order.len()];
-        for class in order {
+        let (mut bodies, held) = (vec![None; order.len()], self.held);
+        for (number, class) in order.into_iter().enumerate() {
             let ((task_number, shape), call) = (&parts.classes[class], firsts[class]);
             let task = parts.tasks[*task_number as usize].clone();
             let args = || call.into_iter().flat_map(|call| &call.args);
@@ -218,7 +238,7 @@ impl Planner<'_> {
             {
                 planned = self.call(facts.number, &task, shape, 0);
             }
-            let planned = planned?;
+            let planned = planned.map_err(|error| in_all(error, held, number, bodies.len()))?;
             if better.is_none()
                 && odd(class) == fewest
                 && !planned.is_in_parts()

@@ -6,6 +6,7 @@ use crate::edge::{Draft, Overflow, draft};
 use crate::error::{Enough, PlanError};
 use crate::estimate::Kept;
 use crate::facts::{EdgeFacts, TaskRef, facts as edge_facts};
+use crate::held::in_all;
 use crate::loops::{Hint, turns};
 use crate::mapping::Mapping;
 use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall, Traffic};
@@ -35,6 +36,8 @@ pub struct PlanOptions {
     /// The longest list of calls where calls can be parts, each with a plan of its own: so much room a plan is meant to take.
     /// Longer ones than the usual gain nothing.
     pub listed_max: u64,
+    /// The most calls that a plan and all that it holds may list together, as [`Plan::listed_calls`] counts them.
+    pub held_max: u64,
     /// Whether calls are planned to choose among ways of splitting; else the first that can be planned is taken.
     pub searches: bool,
     /// For each array of the program, at which byte of its file its data begins; empty when they lie in no files.
@@ -50,6 +53,7 @@ impl Default for PlanOptions {
             depth_max: 2,
             calls_max: 1 << 20,
             listed_max: 1 << 13,
+            held_max: u64::MAX,
             searches: true,
             file_offsets_bytes: Vec::new(),
             simulated: false,
@@ -136,9 +140,11 @@ pub struct Planner<'m> {
     pub(crate) machine: &'m Machine,
     pub(crate) layout: Layout,
     mapping: Mapping,
-    options: PlanOptions,
+    pub(crate) options: PlanOptions,
     /// By edge and bytes for partial results.
-    plans: FxHashMap<(usize, u64, Key), Arc<Plan>>,
+    pub(crate) plans: FxHashMap<(usize, u64, Key), Arc<Plan>>,
+    /// How many calls they list.
+    pub(crate) held: u64,
     /// By division and bytes for partial results.
     pub(crate) divided: FxHashMap<(usize, u64, Key), Divided>,
     /// By edge, bytes for partial results below and of its own.
@@ -166,6 +172,7 @@ impl<'m> Planner<'m> {
             searches_left: if options.searches { CALLS_PLANNED_MAX } else { 0 },
             options,
             plans: FxHashMap::default(),
+            held: 0,
             divided: FxHashMap::default(),
             chosen: FxHashMap::default(),
             searched: FxHashMap::default(),
@@ -250,8 +257,12 @@ impl<'m> Planner<'m> {
         if need == 0 {
             return Ok(first);
         }
+        drop(first);
         let mut set_aside = EdgeFacts { partials_bytes: need, ..facts };
         self.edge_with(&set_aside, scope, left, need).or_else(|error| {
+            if error.is_too_long() {
+                return Err(error);
+            }
             // Without room for partial results no call below is split along what it reduces.
             set_aside.partials_bytes = 0;
             self.edge_with(&set_aside, scope, left, 0).map_err(|_| error)
@@ -276,11 +287,13 @@ impl<'m> Planner<'m> {
                 Err(Refused { scratch_bytes, .. }) if scratch_bytes > facts.scratch_least_bytes => {
                     facts.scratch_least_bytes = scratch_bytes;
                 }
+                Err(Refused { error, .. }) if error.is_too_long() => return Err(error),
                 Err(_) if blocked => (facts, blocked) = (*asked, false),
                 // By itself a call may fit: without what others need, and in smaller blocks.
                 Err(refused) => {
                     let apart = left.is_none() && scope.calls.len() > 1;
-                    return apart.then(|| self.of_calls(asked, scope, None)).flatten().ok_or(refused.error);
+                    let of_calls = if apart { self.of_calls(asked, scope, None)? } else { None };
+                    return of_calls.ok_or(refused.error);
                 }
             }
         }
@@ -318,7 +331,7 @@ impl<'m> Planner<'m> {
                 let mut reasons = Default::default();
                 // Before there is a list of all that repeated calls are taken apart into.
                 if let Some(Apart { listed, stages }) = self.turns_apart(facts, scope, &mut reasons, &mut ways)? {
-                    if let Some(plan) = self.of_calls(facts, scope, Some(listed)) {
+                    if let Some(plan) = self.of_calls(facts, scope, Some(listed))? {
                         return Ok(plan);
                     }
                     self.check_listed(facts, scope, stages)?;
@@ -349,15 +362,18 @@ impl<'m> Planner<'m> {
                             .skip(1)
                             .any(|above| above == facts.child)
                     };
-                    let is_final = matches!(
-                        &planned,
-                        Err(PlanError::Unmovable { memory, .. } | PlanError::DoesNotFit { memory, .. }) if below(memory)
-                    );
-                    if planned.is_ok() || is_final || turns.all > facts.calls_max {
+                    let is_final = match &planned {
+                        Err(PlanError::Unmovable { memory, .. } | PlanError::DoesNotFit { memory, .. }) => {
+                            below(memory)
+                        }
+                        Err(error) => error.is_too_long(),
+                        Ok(_) => true,
+                    };
+                    if is_final || turns.all > facts.calls_max {
                         return Ok(planned?);
                     }
                 }
-                if !*blocked && let Some(plan) = self.of_calls(facts, calls, Some(turns.all)) {
+                if !*blocked && let Some(plan) = self.of_calls(facts, calls, Some(turns.all))? {
                     return Ok(plan);
                 }
                 // Before there is a list of them, and before anything is planned for each.
@@ -438,8 +454,8 @@ impl<'m> Planner<'m> {
             true => below_bytes_max,
             false => below_bytes_max.saturating_sub(parts.temporary_bytes(scope).div_ceil(facts.children as u64)),
         };
-        let mut bodies = vec![None; parts.classes.len()];
-        for class in facts.planning_order(&parts) {
+        let (mut bodies, held) = (vec![None; parts.classes.len()], self.held);
+        for (planned, class) in facts.planning_order(&parts).into_iter().enumerate() {
             let (task, shape) = &parts.classes[class];
             let reference = &parts.tasks[*task as usize];
             bodies[class] = Some(match below {
@@ -447,7 +463,10 @@ impl<'m> Planner<'m> {
                     reference.check_leaf(shape).map_err(PlanError::from)?;
                     Body::Leaf { scratch_bytes: reference.scratch_bytes(shape, facts.scratch_capacity_bytes) }
                 }
-                Some(below) => Body::Inner(self.call(below, reference, shape, below_bytes_max)?),
+                Some(below) => {
+                    let body = self.call(below, reference, shape, below_bytes_max);
+                    Body::Inner(body.map_err(|error| in_all(error, held, planned, parts.classes.len()))?)
+                }
             });
         }
         let classes = parts.with_bodies(bodies);
@@ -538,6 +557,7 @@ impl<'m> Planner<'m> {
         let plan = self.whole(number, &scope, own_bytes_max)?;
         self.tasks.push(task.clone());
         self.plans.insert(key, plan.clone());
+        self.hold(task, &plan)?;
         Ok(plan)
     }
 
@@ -625,12 +645,14 @@ impl<'m> Planner<'m> {
         Ok(tunables)
     }
 
-    /// Refuses to list so many calls of a scope, of which the first is told, where blocks are copied.
+    /// Refuses to list so many calls of a scope, of which the first is told.
     fn check_listed(&self, facts: &EdgeFacts<'_>, scope: &Scope, listed: u64) -> Result<(), PlanError> {
-        if listed <= facts.calls_max || !facts.stages() {
+        // Where nothing is copied there is no other way to split them, so that all room there is may be theirs.
+        let calls_max = if facts.stages() { facts.calls_max } else { self.options.held_max };
+        if listed <= calls_max {
             return Ok(());
         }
-        let task = &scope.tasks[scope.calls[0].task as usize];
+        let (task, facts) = (&scope.tasks[scope.calls[0].task as usize], &EdgeFacts { calls_max, ..*facts });
         Err(too_many(self.machine, facts, task, listed, self.is_mapped(facts, task)))
     }
 
