@@ -8,13 +8,14 @@ use crate::error::EngineError;
 use multigrain_machine::{Branch, Layout};
 use multigrain_plan::cost::BROADCAST_BUFFER_BYTES;
 use multigrain_plan::{Body, Op, Plan};
-use multigrain_schedule::Topology;
+use multigrain_schedule::{ScheduleError, Topology};
 use multigrain_team::collective::{Collective, CollectiveError, CollectiveOptions};
 use multigrain_team::{Abort, SpinLimit};
 use multigrain_trace::Tick;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Nobody moves bytes at a barrier, but a group has room for the areas of all operations of its table.
+/// Nobody moves bytes at a barrier, but a group has room for the areas of all operations of its table: so much, or more where many
+/// children need it.
 const BARRIER_BUFFER_BYTES: u64 = 4096;
 
 /// The children of one memory as a group.
@@ -81,9 +82,7 @@ impl Meetings {
             let buffer_bytes = if broadcasts { BROADCAST_BUFFER_BYTES } else { BARRIER_BUFFER_BYTES };
             let fault = |source: CollectiveError| EngineError::Barrier { edge, source };
             let group = || -> Result<Meeting, EngineError> {
-                let topology = Topology::flat(branch.children as u32).map_err(|e| fault(e.into()))?;
-                let options = CollectiveOptions { buffer_bytes, spin, ..CollectiveOptions::new(topology) };
-                let group = Collective::new(options).map_err(|e| fault(e.into()))?;
+                let group = group(branch.children as u32, buffer_bytes, spin).map_err(|e| fault(e.into()))?;
                 Ok(Meeting { group, last_child: Default::default(), root_came: Default::default() })
             };
             (0..if barriers || broadcasts { branch.parents } else { 0 }).map(|_| group()).collect()
@@ -98,6 +97,19 @@ impl Meetings {
     }
 }
 
+/// A group of so many with so much room or, where the areas of an operation need more, with as much as they do.
+fn group(children: u32, buffer_bytes: u64, spin: SpinLimit) -> Result<Collective, ScheduleError> {
+    let mut options = CollectiveOptions { buffer_bytes, spin, ..CollectiveOptions::new(Topology::flat(children)?) };
+    loop {
+        match Collective::new(options.clone()) {
+            Err(ScheduleError::BufferTooSmall { need, .. }) if need > options.buffer_bytes => {
+                options.buffer_bytes = need
+            }
+            made => return made,
+        }
+    }
+}
+
 /// For each edge, what the children of any of its plans meet for.
 fn collect(plan: &Plan, edges: &mut [Meets]) {
     if let Some(edge) = edges.get_mut(plan.edge) {
@@ -109,6 +121,25 @@ fn collect(plan: &Plan, edges: &mut [Meets]) {
     for class in &plan.classes {
         if let Body::Inner(inner) = &class.body {
             collect(inner, edges);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_many_children_there_are_they_meet() {
+        for children in [2, 3, 24, 33, 48, 63, 64, 65, 100] {
+            let group = group(children, BARRIER_BUFFER_BYTES, SpinLimit::default()).unwrap();
+            let abort = Abort::default();
+            std::thread::scope(|scope| {
+                for child in 0..children {
+                    let (group, abort) = (&group, &abort);
+                    scope.spawn(move || (0..3).for_each(|_| group.barrier_until(child, abort).unwrap()));
+                }
+            });
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::job::Job;
 use crate::merged;
 use crate::names::absolute;
 use multigrain_store::{Disk, Journal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The journal of a run, and beside its other results what points to it.
 pub(crate) struct Journals {
@@ -20,10 +20,15 @@ impl Journals {
         let Some(first) = paths.next() else {
             return Err(Error::Request("no result goes to a file".to_owned()));
         };
-        let as_text = |text: &Text| serde_json::to_string(text).map_err(|e| Error::Request(e.to_string()));
+        let unnamed = |path: &Path, why| {
+            let (path, utf8) =
+                (path.display(), "to be resumed a run writes down how its inputs and results are called");
+            Error::Request(format!("the journal of {path} cannot be written: {why}; {utf8}: give them names in UTF-8"))
+        };
+        let as_text = |text: &Text| serde_json::to_string(text).map_err(|why| unnamed(&first, why));
         let main = Journal::create(disk, &first, &as_text(text)?).map_err(Error::File)?;
         let mut journals = Journals { main, pointing: Vec::new() };
-        let to_first = Text::Journal(std::path::absolute(&first).unwrap_or(first));
+        let to_first = Text::Journal(std::path::absolute(&first).unwrap_or_else(|_| first.clone()));
         for path in paths {
             match as_text(&to_first).and_then(|text| Journal::create(disk, &path, &text).map_err(Error::File)) {
                 Ok(_) => journals.pointing.push(path),

@@ -98,12 +98,12 @@ pub(crate) fn held_beside(bytes: u64, others: u64) -> u64 {
     OWN_BYTES.saturating_add(bytes).saturating_sub(others) / PLAN_CALL_BYTES
 }
 
-/// The capacity with which a plan has room for its calls, when there are `calls` of them with `capacity_bytes` and fewer by
-/// as much as blocks are larger.
-pub(crate) fn enough_for(calls: u64, capacity_bytes: u64, kept_bytes: u64) -> u64 {
-    // calls * capacity / enough * PLAN_CALL_BYTES = OWN_BYTES + enough / PLAN_SHARE - kept
-    let product = calls as f64 * PLAN_CALL_BYTES as f64 * capacity_bytes as f64 * PLAN_SHARE as f64;
-    let half = (kept_bytes as f64 - OWN_BYTES as f64) * PLAN_SHARE as f64 / 2.0;
+/// The capacity with which a plan that may take this share of it has room for its calls beside others, when there are `calls` of
+/// them with `capacity_bytes` and fewer by as much as blocks are larger.
+pub(crate) fn enough_for(calls: u64, capacity_bytes: u64, share: u64, others: u64) -> u64 {
+    // calls * capacity / enough * PLAN_CALL_BYTES = OWN_BYTES + enough / share - others
+    let product = calls as f64 * PLAN_CALL_BYTES as f64 * capacity_bytes as f64 * share as f64;
+    let half = (others as f64 - OWN_BYTES as f64) * share as f64 / 2.0;
     (half + half.hypot(product.sqrt())).max(capacity_bytes as f64) as u64
 }
 

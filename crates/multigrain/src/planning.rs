@@ -187,7 +187,9 @@ impl Asked {
                         }
                         // Plans lie in this memory, whichever the calls are for.
                         PlanError::TooManyCalls { calls, enough, .. } | PlanError::TooLong { calls, enough, .. } => {
-                            let need = enough_for(*calls, capacity_bytes, job.kept_bytes());
+                            let known = known_bytes(&self.machine, job, options.disk_buffer_bytes);
+                            let room = enough_for(*calls, capacity_bytes, 1, known);
+                            let need = room.max(enough_for(*calls, capacity_bytes, PLAN_SHARE, job.kept_bytes()));
                             *enough = (need > capacity_bytes).then(|| (name.clone(), Enough::from_need(need)));
                         }
                         _ => {}

@@ -29,7 +29,7 @@ use crate::scope::{Key, Scope, Split, identity};
 use crate::stages::take_apart;
 use crate::ways::Ways;
 use multigrain_machine::{Wire, format_time};
-use multigrain_program::{CallShape, Tunable, Tunables};
+use multigrain_program::{Call, CallShape, Tunable, Tunables};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ impl Planner<'_> {
         own_bytes_max: u64,
     ) -> Result<Arc<Plan>, PlanError> {
         // Before anything is planned for any of them.
-        self.check_divided(number, scope, scope.calls.len() as u64)?;
+        self.check_divided(number, &scope.tasks, &scope.calls)?;
         let (mut ways, mut report) = (Ways::default(), Report::default());
         let mut known: FxHashMap<Key, Option<String>> = FxHashMap::default();
         let taken = take_apart(scope, |task, shape| {
@@ -111,7 +111,7 @@ impl Planner<'_> {
                 (left.split.clone().of_used_classes(), left.numbers.clone(), left.sources.clone())
             }
         };
-        self.check_divided(number, scope, parts.calls.len() as u64)?;
+        self.check_divided(number, &parts.tasks, &parts.calls)?;
         let below_bytes_max = below(own_bytes_max, parts.temporary_bytes(scope));
         let placed = self.placed(number, &parts, below_bytes_max)?;
         let children = |call: usize| placed.placement.child_of(call);
@@ -167,12 +167,12 @@ impl Planner<'_> {
         Ok(Arc::new(plan))
     }
 
-    /// Refuses so many calls of a scope, of which the first is told: none of them is a part of another.
-    fn check_divided(&self, number: usize, scope: &Scope, calls: u64) -> Result<(), PlanError> {
-        let most = self.options.held_max;
-        match scope.calls.first() {
+    /// Refuses a list of calls, of which the first is told, that is too long by itself: none of them is a part of another.
+    fn check_divided(&self, number: usize, tasks: &[TaskRef], list: &[Call]) -> Result<(), PlanError> {
+        let (calls, most) = (list.len() as u64, self.options.held_max);
+        match list.first() {
             Some(first) if calls > most => Err(PlanError::TooManyCalls {
-                task: scope.tasks[first.task as usize].name().to_owned(),
+                task: tasks[first.task as usize].name().to_owned(),
                 memory: self.layout.branch(number).child_name(self.machine),
                 tile: "whatever their tiles",
                 calls,
@@ -265,7 +265,8 @@ impl Planner<'_> {
         task.tunables(shape).iter().copied().enumerate().filter(is_free).map(|(_, axis)| axis).collect()
     }
 
-    /// A call cut along one axis, and what each group is busy with then; `None` where that is not possible.
+    /// A call cut along one axis, and what each group is busy with then; `None` where that is not possible, or there is no room
+    /// for the plans of the parts.
     fn cut(
         &mut self,
         number: usize,
@@ -281,7 +282,10 @@ impl Planner<'_> {
         if parts.calls.len() < GROUPS || partials > own_bytes_max {
             return Ok(None);
         }
-        let placed = self.placed(number, &parts, below(own_bytes_max, partials))?;
+        let placed = match self.placed(number, &parts, below(own_bytes_max, partials)) {
+            Err(error) if error.is_too_long() => return Ok(None),
+            placed => placed?,
+        };
         let (seconds, calls) = (placed.end(), parts.calls.len());
         Ok(seconds.is_finite().then_some((Divided { tunables, seconds, calls }, placed.load)))
     }
@@ -343,6 +347,7 @@ impl Planner<'_> {
                 Err(
                     error @ (PlanError::DoesNotFit { .. }
                     | PlanError::TooManyCalls { .. }
+                    | PlanError::TooLong { .. }
                     | PlanError::Unmovable { .. }),
                 ) => {
                     refused.get_or_insert(error);

@@ -260,9 +260,6 @@ impl<'m> Planner<'m> {
         drop(first);
         let mut set_aside = EdgeFacts { partials_bytes: need, ..facts };
         self.edge_with(&set_aside, scope, left, need).or_else(|error| {
-            if error.is_too_long() {
-                return Err(error);
-            }
             // Without room for partial results no call below is split along what it reduces.
             set_aside.partials_bytes = 0;
             self.edge_with(&set_aside, scope, left, 0).map_err(|_| error)
@@ -316,10 +313,12 @@ impl<'m> Planner<'m> {
         let may_block =
             std::mem::replace(blocked, false) && facts.stages() && !self.copying(facts).iter().any(is_strict);
         // As the plan of the run that was interrupted had no room for so long a list, neither has this.
-        if let Some(left) = left.filter(|left| left.split.calls.len() as u64 > facts.listed_max)
-            && let Ok(plan) = self.left_in_parts(facts, left)
-        {
-            return Ok(plan);
+        if let Some(left) = left.filter(|left| left.split.calls.len() as u64 > facts.listed_max) {
+            match self.left_in_parts(facts, left) {
+                Ok(plan) => return Ok(plan),
+                Err(error) if error.is_too_long() => return Err(error.into()),
+                Err(_) => {}
+            }
         }
         let (mut scope, single) = match left {
             Some(left) => {
@@ -334,7 +333,7 @@ impl<'m> Planner<'m> {
                     if let Some(plan) = self.of_calls(facts, scope, Some(listed))? {
                         return Ok(plan);
                     }
-                    self.check_listed(facts, scope, stages)?;
+                    self.check_counted(facts, scope, stages)?;
                 }
                 let taken = self.taken_apart(facts, scope, &mut reasons, &mut ways)?;
                 (apart, stage_reports) = taken.map_or((None, Vec::new()), |(scope, reports)| (Some(scope), reports));
@@ -377,7 +376,7 @@ impl<'m> Planner<'m> {
                     return Ok(plan);
                 }
                 // Before there is a list of them, and before anything is planned for each.
-                self.check_listed(facts, scope, turns.all / 2)?;
+                self.check_counted(facts, scope, turns.all / 2)?;
                 (parts, blocks) = in_blocks(scope, |task, shape| self.tunables(facts, task, shape))?;
                 self.check_listed(facts, scope, parts.calls.len() as u64)?;
                 (scope, single)
@@ -401,7 +400,10 @@ impl<'m> Planner<'m> {
             // The blocks of a run in a larger memory: each is a part.
             (Err(overflow), Some(left)) => {
                 let refused = refused(overflow, &parts);
-                return self.left_in_parts(facts, left).map_err(|_| refused);
+                return self.left_in_parts(facts, left).map_err(|error| match error.is_too_long() {
+                    true => error.into(),
+                    false => refused,
+                });
             }
         };
         if left.is_none()
@@ -654,6 +656,11 @@ impl<'m> Planner<'m> {
         }
         let (task, facts) = (&scope.tasks[scope.calls[0].task as usize], &EdgeFacts { calls_max, ..*facts });
         Err(too_many(self.machine, facts, task, listed, self.is_mapped(facts, task)))
+    }
+
+    /// The same of so many by what axes say, where blocks are copied: a split that is free may make fewer of them.
+    fn check_counted(&self, facts: &EdgeFacts<'_>, scope: &Scope, counted: u64) -> Result<(), PlanError> {
+        if facts.stages() { self.check_listed(facts, scope, counted) } else { Ok(()) }
     }
 
     fn overflow(

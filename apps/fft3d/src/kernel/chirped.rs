@@ -11,12 +11,19 @@ use super::butterfly::Complex;
 use super::pass::{Compiled, Packed, Place};
 use super::twiddle::cos_sin;
 use multigrain_simd::Lanes;
+use std::sync::OnceLock;
 
 /// What a transform of such a length needs.
 #[derive(Clone, Debug)]
 pub(super) struct Chirped {
     /// The transform of the padded length.
     pub(super) inner: Dft,
+    /// Made by the first transform: a plan has no need of them.
+    tables: OnceLock<Tables>,
+}
+
+#[derive(Clone, Debug)]
+struct Tables {
     /// c, real and imaginary parts.
     chirp: Vec<f32>,
     /// The transform of the conjugate of c from -n + 1 to n - 1, over the padded length.
@@ -31,8 +38,26 @@ pub(super) fn padded(len: usize) -> Option<usize> {
 impl Chirped {
     /// For transforms of `len` elements, at least one.
     pub(super) fn new(len: usize) -> Option<Chirped> {
-        let m = padded(len)?;
-        let inner = Dft::new(m as u64)?;
+        Some(Chirped { inner: Dft::new(padded(len)? as u64)?, tables: OnceLock::new() })
+    }
+
+    /// Those for transforms of `len` elements, for which this is.
+    fn tables(&self, len: usize) -> &Tables {
+        self.tables.get_or_init(|| Tables::of(len, self.inner.len))
+    }
+
+    /// Numbers in its own tables.
+    #[cfg(test)]
+    pub(super) fn floats(&self, len: usize) -> usize {
+        let tables = self.tables(len);
+        tables.chirp.len() + tables.spectrum.len()
+    }
+}
+
+impl Tables {
+    /// For transforms of `len` elements by those of `m`.
+    #[cold]
+    fn of(len: usize, m: usize) -> Tables {
         let n = len as u64;
         let root = |j: u64| {
             let (c, s) = cos_sin((u128::from(j) * u128::from(j) % u128::from(2 * n)) as u64, 2 * n);
@@ -47,13 +72,7 @@ impl Chirped {
         }
         transform(&mut filter);
         let spectrum = filter.into_iter().flat_map(|(re, im)| [re as f32, im as f32]).collect();
-        Some(Chirped { inner, chirp, spectrum })
-    }
-
-    /// Numbers in its own tables.
-    #[cfg(test)]
-    pub(super) fn floats(&self) -> usize {
-        self.chirp.len() + self.spectrum.len()
+        Tables { chirp, spectrum }
     }
 }
 
@@ -119,12 +138,13 @@ pub(super) unsafe fn chirped<V: Lanes>(
     other: Packed,
 ) -> Packed {
     let m = this.inner.len;
+    let Tables { chirp, spectrum } = this.tables(len);
     // SAFETY: the caller's promise; indices stay below the padded length.
     unsafe {
         let zero = V::splat(0.0);
         for j in 0..len {
             let value: Complex<V> = now.load(j);
-            now.store(j, value.times(splat(&this.chirp, j)));
+            now.store(j, value.times(splat(chirp, j)));
         }
         for j in len..m {
             now.store(j, Complex { re: zero, im: zero });
@@ -132,7 +152,7 @@ pub(super) unsafe fn chirped<V: Lanes>(
         let (now, other) = inner(&this.inner, compiled, now, other);
         for k in 0..m {
             let value: Complex<V> = now.load(k);
-            let value = value.times(splat(&this.spectrum, k));
+            let value = value.times(splat(spectrum, k));
             // Real and imaginary parts change places: the next transform is the inverse one.
             now.store(k, Complex { re: value.im, im: value.re });
         }
@@ -140,7 +160,7 @@ pub(super) unsafe fn chirped<V: Lanes>(
         for k in 0..len {
             let value: Complex<V> = now.load(k);
             let value = Complex { re: value.im, im: value.re };
-            now.store(k, value.times(splat(&this.chirp, k)));
+            now.store(k, value.times(splat(chirp, k)));
         }
         now
     }

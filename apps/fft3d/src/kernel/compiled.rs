@@ -12,7 +12,7 @@ use multigrain_simd::{Isa, Lanes, compiled};
 /// As for [`pass`].
 #[inline(always)]
 unsafe fn any_radix<V: Lanes>(dft: &Dft, this: &Pass, vectors_of: usize, from: impl Place<V>, to: impl Place<V>) {
-    let twiddles = dft.twiddles[this.twiddles..].as_ptr();
+    let twiddles = dft.tables().twiddles[this.twiddles..].as_ptr();
     let shape = &Shape { m: this.m, s: this.s / vectors_of, twiddles };
     // SAFETY: the caller's promise.
     unsafe {

@@ -35,6 +35,7 @@ use columns::Columns;
 use compiled::{isa_columns, isa_rows};
 use multigrain_simd::{Isa, Lanes};
 use rows::Rows;
+use std::sync::OnceLock;
 use twiddle::root;
 
 /// Bytes of one element of a table, a pair of `f32`.
@@ -57,12 +58,18 @@ struct Pass {
 pub struct Dft {
     len: usize,
     passes: Vec<Pass>,
+    /// Made by the first transform: a plan has no need of them.
+    tables: OnceLock<Tables>,
+    /// What a length with other prime factors needs instead.
+    chirped: Option<Box<Chirped>>,
+}
+
+#[derive(Clone, Debug)]
+struct Tables {
     /// For each pass, `[j][k - 1]`: real and imaginary part.
     twiddles: Vec<f32>,
     /// The twiddles of the first pass once more, as `[k - 1][part][j]`, for rows that are transformed one by one.
     lanes: Vec<f32>,
-    /// What a length with other prime factors needs instead.
-    chirped: Option<Box<Chirped>>,
 }
 
 impl Dft {
@@ -71,32 +78,49 @@ impl Dft {
         let len = usize::try_from(len).ok().filter(|&len| len > 0)?;
         let Some(radices) = radices(len as u64) else {
             let chirped = Some(Box::new(Chirped::new(len)?));
-            return Some(Dft { len, passes: Vec::new(), twiddles: Vec::new(), lanes: Vec::new(), chirped });
+            return Some(Dft { len, passes: Vec::new(), tables: OnceLock::new(), chirped });
         };
-        let (mut passes, mut twiddles, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut passes, mut twiddles) = (Vec::new(), 0);
         let (mut s, mut n) = (1, len);
         for radix in radices {
             let m = n / radix;
-            passes.push(Pass { radix, m, s, twiddles: twiddles.len() });
-            if m > 1 {
-                let pairs = (0..m as u64).flat_map(|j| (1..radix as u64).map(move |k| (j, k)));
-                twiddles.extend(pairs.map(|(j, k)| root(j * k, n as u64)).flat_map(|(re, im)| [re, im]));
-            }
-            if s == 1 && rows::in_lanes(len) {
-                for k in 1..radix as u64 {
-                    lanes.extend((0..m as u64).map(|j| root(j * k, n as u64).0));
-                    lanes.extend((0..m as u64).map(|j| root(j * k, n as u64).1));
-                }
-            }
+            passes.push(Pass { radix, m, s, twiddles });
+            twiddles += if m > 1 { 2 * m * (radix - 1) } else { 0 };
             (s, n) = (s * radix, m);
         }
         if passes.len() == 1 {
             // Out of the buffer again: every transform goes through one.
-            passes.push(Pass { radix: 1, m: 1, s: len, twiddles: twiddles.len() });
+            passes.push(Pass { radix: 1, m: 1, s: len, twiddles });
+        }
+        Some(Dft { len, passes, tables: OnceLock::new(), chirped: None })
+    }
+
+    #[inline(always)]
+    fn tables(&self) -> &Tables {
+        self.tables.get_or_init(|| self.make_tables())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_tables(&self) -> Tables {
+        let (mut twiddles, mut lanes) = (Vec::new(), Vec::new());
+        for pass in &self.passes {
+            let (radix, m) = (pass.radix as u64, pass.m as u64);
+            let root = |j: u64, k: u64| root(j * k, m * radix);
+            if m > 1 {
+                let pairs = (0..m).flat_map(|j| (1..radix).map(move |k| (j, k)));
+                twiddles.extend(pairs.map(|(j, k)| root(j, k)).flat_map(|(re, im)| [re, im]));
+            }
+            if pass.s == 1 && rows::in_lanes(self.len) {
+                for k in 1..radix {
+                    lanes.extend((0..m).map(|j| root(j, k).0));
+                    lanes.extend((0..m).map(|j| root(j, k).1));
+                }
+            }
         }
         twiddles.shrink_to_fit();
         lanes.shrink_to_fit();
-        Some(Dft { len, passes, twiddles, lanes, chirped: None })
+        Tables { twiddles, lanes }
     }
 
     /// Number of elements.

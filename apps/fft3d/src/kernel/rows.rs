@@ -101,7 +101,7 @@ unsafe fn one<V: Lanes>(
     swapped: bool,
     scratch: *mut f32,
 ) {
-    let m = dft.len / FIRST;
+    let (m, lanes) = (dft.len / FIRST, dft.tables().lanes.as_ptr());
     // SAFETY: the caller's promise; the length is a multiple of 256, so m is one of the lanes.
     unsafe {
         let order = V::order_of_loads(swapped);
@@ -116,7 +116,7 @@ unsafe fn one<V: Lanes>(
             let y = butterfly::<V, FIRST>(y);
             let (mut re, mut im) = ([y[0].re; FIRST], [y[0].im; FIRST]);
             for k in 1..FIRST {
-                let w = dft.lanes.as_ptr().add(2 * m * (k - 1) + j);
+                let w = lanes.add(2 * m * (k - 1) + j);
                 let product = y[k].times(Complex { re: V::load(w), im: V::load(w.add(m)) });
                 (re[k], im[k]) = (product.re, product.im);
             }

@@ -221,11 +221,13 @@ fn scratch_that_is_scarce_takes_narrower_vectors() {
 #[test]
 fn the_bytes_of_tables_are_known_before_they_are_made() {
     fn made(dft: &Dft) -> usize {
-        let padded = dft.chirped.as_ref().map_or(0, |chirped| chirped.floats() + made(&chirped.inner));
-        dft.twiddles.len() + dft.lanes.len() + padded
+        let padded = dft.chirped.as_ref().map_or(0, |chirped| chirped.floats(dft.len) + made(&chirped.inner));
+        dft.tables().twiddles.len() + dft.tables().lanes.len() + padded
     }
     for len in (1..300).chain([1 << 12, 100_003, 15_625, 6 * 1024, 7 * 4096]) {
         let dft = Dft::new(len).unwrap();
+        let is_made = |dft: &Dft| dft.tables.get().is_some();
+        assert!(!is_made(&dft) && dft.chirped.as_ref().is_none_or(|chirped| !is_made(&chirped.inner)), "length {len}");
         assert_eq!(Dft::table_bytes(len), Some(4 * made(&dft) as u64), "length {len}");
     }
     assert_eq!(Dft::table_bytes(0), None);

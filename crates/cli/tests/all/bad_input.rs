@@ -110,6 +110,12 @@ fn what_does_not_fit_is_told_in_words_of_the_request() {
         "plan gravity --n 1000003 --machine ps3",
         &["gravity's task forces is split into", "calls for memory spe", "give dram at least"],
     );
+    // The lists of all its plans together do not, which is noticed while they are made.
+    refused(
+        &place,
+        "plan sgemm --n 999983 --memory 1MiB --threads 64",
+        &["the plan of sgemm has about", "calls in all, and there is room for", "give dram at least"],
+    );
     // Rows of which no blocks are aligned: in one word, whether it is to be run, simulated or proved.
     let odd = "sgemm --n 1001 --machine ps3";
     for request in [format!("run {odd}"), format!("sim {odd}"), format!("plan {odd} --verify")] {
