@@ -180,10 +180,8 @@ pub(crate) fn finals(
     let few = few.count();
     let calls_of = |candidates: &mut dyn Iterator<Item = &Candidate>| candidates.map(|one| one.calls).sum::<u64>();
     let mut planned_calls = calls_of(&mut fitting[..few].iter());
-    // A plan that fits is made beside others that are larger than it while they are made.
-    let at_once = |longest: u64| (facts.drafts_calls_max / (DRAFT_CALLS * longest.max(1))).max(1) as usize;
     let longest = |candidates: &mut dyn Iterator<Item = &Candidate>| candidates.map(|one| one.calls).max().unwrap_or(1);
-    let workers = at_once(longest(&mut fitting[..few].iter()));
+    let workers = at_once(facts, longest(&mut fitting[..few].iter()));
     let found = in_parallel(workers, &fitting[..few], |candidate| plan(candidate, false));
     let mut rest = fitting.split_off(few).into_iter();
     let mut planned: Vec<((f64, u64), Candidate)> =
@@ -209,7 +207,7 @@ pub(crate) fn finals(
         let affordable = affordable.count().max(if calls < most { THOROUGH_MIN } else { 1 });
         planned.truncate(affordable);
         planned_calls += calls_of(&mut planned.iter().map(|(_, candidate)| candidate));
-        let workers = at_once(longest(&mut planned.iter().map(|(_, candidate)| candidate)));
+        let workers = at_once(facts, longest(&mut planned.iter().map(|(_, candidate)| candidate)));
         let thorough = in_parallel(workers, &planned, |(_, candidate)| plan(candidate, true));
         for ((found, _), thorough) in planned.iter_mut().zip(thorough) {
             *found = thorough.unwrap_or(*found);
@@ -253,6 +251,12 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(most: usize, items: &[T], apply: imp
 
 /// While a plan is made its lists take so much more than when it is done: they grow by doubling.
 const DRAFT_CALLS: u64 = 2;
+
+/// How many lists, of which the longest is so long, are planned or looked at beside each other: a plan that fits is made beside
+/// others that are larger than it while they are made.
+pub(crate) fn at_once(facts: &EdgeFacts<'_>, longest: u64) -> usize {
+    (facts.drafts_calls_max / (DRAFT_CALLS * longest.max(1))).max(1) as usize
+}
 
 /// Fewer items than this are not worth a thread.
 const ITEMS_EACH_MIN: usize = 4;

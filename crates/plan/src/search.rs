@@ -6,8 +6,8 @@
 //! refined; the most promising are then planned in earnest, and the cheapest plan decides.
 
 use crate::candidates::{
-    CALLS_PLANNED_MAX, COMBINATIONS_MAX, COMBINATIONS_SPLIT_MAX, Candidate, Found, as_counted, combinations, finals,
-    in_parallel, spans, split_with, thinned, values,
+    CALLS_PLANNED_MAX, COMBINATIONS_MAX, COMBINATIONS_SPLIT_MAX, Candidate, Found, as_counted, at_once, combinations,
+    finals, in_parallel, spans, split_with, thinned, values,
 };
 use crate::cost::{UNEVEN, moving_seconds, staging_seconds, stolen_seconds, transfer_seconds, unevenness};
 use crate::error::{Enough, PlanError};
@@ -99,11 +99,15 @@ pub(crate) fn choose(
     // A split may make several lists of what its axes say is one, as the shortest list of several calls tells. Where blocks
     // are copied the whole must be short; in a shared memory each list is balanced by itself.
     let several = |numbered: &&mut (u64, Tunables)| numbered.0 > 1;
-    if let Some((pieces, tunables)) = numbered.iter_mut().filter(several).min_by_key(|(pieces, _)| *pieces)
-        && facts.stages()
-    {
+    if let Some((pieces, tunables)) = numbered.iter_mut().filter(several).min_by_key(|(pieces, _)| *pieces) {
         let lists = (task.split(shape, tunables)?.len() as u64 / *pieces).max(1);
-        numbered.iter_mut().filter(several).for_each(|(calls, _)| *calls = calls.saturating_mul(lists));
+        if facts.stages() {
+            numbered.iter_mut().filter(several).for_each(|(calls, _)| *calls = calls.saturating_mul(lists));
+        } else {
+            // To look at a list takes as much room as a plan of it: what no plan has room for, only where nothing is shorter.
+            let most = facts.drafts_calls_max.max(pieces.saturating_mul(lists));
+            numbered.retain(|(calls, _)| calls.saturating_mul(lists) <= most);
+        }
     }
     if task.notation().is_none() {
         as_split(task, shape, &mut numbered)?;
@@ -159,7 +163,8 @@ pub(crate) fn choose(
                 let looked_at = || class.clone().skip(first).step_by(step);
                 let unknown: Vec<usize> = looked_at().filter(|&at| found[at].is_none()).collect();
                 let look = |&at: &usize| look(facts, &scope, numbered[at].1.clone(), numbered[at].0);
-                for (at, candidate) in unknown.iter().zip(in_parallel(usize::MAX, &unknown, look)) {
+                let longest = unknown.iter().map(|&at| numbered[at].0).max().unwrap_or(1);
+                for (at, candidate) in unknown.iter().zip(in_parallel(at_once(facts, longest), &unknown, look)) {
                     found[*at] = Some(candidate?);
                 }
                 for candidate in looked_at().filter_map(|at| found[at].as_ref()) {

@@ -42,6 +42,10 @@ const JOBS: &[(&str, &str, u64, i32)] = &[
     // Workers take room themselves.
     ("gravity --n 2048 --steps 2 --threads 1000", "disk", 1, 2),
     ("gravity --n 2048 --steps 2 --threads 1000", "disk", 40, 0),
+    // Splits that are free are made to be looked at, for many children.
+    ("gravity --n 6000 --steps 5 --threads 64", "disk", 1, 0),
+    ("hmmer --n 200000 --m 60 -o hits", "disk", 1, 0),
+    ("hmmer --n 400000 --m 60", "disk", 1, 2),
     ("hmmer --n 240000 --m 5", "disk", 1, 0),
     ("hmmer --n 100000 --m 5 --check", "disk", 1, 0),
     ("hmmer --n 200000 --m 5", "disk+local", 2, 0),
