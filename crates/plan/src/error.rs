@@ -159,6 +159,24 @@ pub enum PlanError {
     Empty,
 }
 
+impl PlanError {
+    /// Whether there was no room for what was planned already: another way to go on would be planned beside it.
+    pub(crate) fn is_too_long(&self) -> bool {
+        matches!(self, PlanError::TooLong { .. })
+    }
+
+    /// Of a refusal for want of room that came when so many of the classes of a list had been planned, and `before` calls were held
+    /// before the first: with about how many there are in all.
+    #[must_use]
+    pub(crate) fn in_all(mut self, before: u64, planned: usize, classes: usize) -> PlanError {
+        if let PlanError::TooLong { calls, .. } = &mut self {
+            let each = calls.saturating_sub(before).div_ceil(planned as u64 + 1);
+            *calls = (*calls).max(before.saturating_add(each.saturating_mul(classes as u64)));
+        }
+        self
+    }
+}
+
 /// A capacity that is enough, as a number to be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enough {

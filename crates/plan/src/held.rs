@@ -56,23 +56,3 @@ impl Planner<'_> {
         self.held = self.plans.values().map(|plan| plan.listed_calls()).sum();
     }
 }
-
-impl PlanError {
-    /// Whether there was no room for what was planned already: another way to go on would be planned beside it.
-    pub(crate) fn is_too_long(&self) -> bool {
-        matches!(self, PlanError::TooLong { .. })
-    }
-}
-
-/// Of a refusal that came when so many of the classes of a list had been planned, and `before` calls were held before the first:
-/// about how many there are in all.
-pub(crate) fn in_all(error: PlanError, before: u64, planned: usize, classes: usize) -> PlanError {
-    match error {
-        PlanError::TooLong { task, calls, most, enough } => {
-            let each = calls.saturating_sub(before).div_ceil(planned as u64 + 1);
-            let calls = calls.max(before.saturating_add(each.saturating_mul(classes as u64)));
-            PlanError::TooLong { task, calls, most, enough }
-        }
-        other => other,
-    }
-}

@@ -14,7 +14,6 @@
 
 use crate::error::PlanError;
 use crate::facts::EdgeFacts;
-use crate::held::in_all;
 use crate::loops::{Hint, PART_LISTED_MIN, clipped, outer, turns};
 use crate::plan::{Body, PassReport, Plan, SourceCall};
 use crate::planner::{Planner, Report, in_blocks, sources, undivided};
@@ -238,7 +237,7 @@ impl Planner<'_> {
             {
                 planned = self.call(facts.number, &task, shape, 0);
             }
-            let planned = planned.map_err(|error| in_all(error, held, number, bodies.len()))?;
+            let planned = planned.map_err(|error| error.in_all(held, number, bodies.len()))?;
             if better.is_none()
                 && odd(class) == fewest
                 && !planned.is_in_parts()

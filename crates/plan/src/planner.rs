@@ -6,7 +6,6 @@ use crate::edge::{Draft, Overflow, draft};
 use crate::error::{Enough, PlanError};
 use crate::estimate::Kept;
 use crate::facts::{EdgeFacts, TaskRef, facts as edge_facts};
-use crate::held::in_all;
 use crate::loops::{Hint, turns};
 use crate::mapping::Mapping;
 use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall, Traffic};
@@ -467,7 +466,7 @@ impl<'m> Planner<'m> {
                 }
                 Some(below) => {
                     let body = self.call(below, reference, shape, below_bytes_max);
-                    Body::Inner(body.map_err(|error| in_all(error, held, planned, parts.classes.len()))?)
+                    Body::Inner(body.map_err(|error| error.in_all(held, planned, parts.classes.len()))?)
                 }
             });
         }

@@ -99,18 +99,20 @@ pub(crate) fn choose(
     // A split may make several lists of what its axes say is one, as the shortest list of several calls tells. Where blocks
     // are copied the whole must be short; in a shared memory each list is balanced by itself.
     let several = |numbered: &&mut (u64, Tunables)| numbered.0 > 1;
-    if let Some((pieces, tunables)) = numbered.iter_mut().filter(several).min_by_key(|(pieces, _)| *pieces) {
+    if let Some((pieces, tunables)) = numbered.iter_mut().filter(several).min_by_key(|(pieces, _)| *pieces)
+        && facts.stages()
+    {
         let lists = (task.split(shape, tunables)?.len() as u64 / *pieces).max(1);
-        if facts.stages() {
-            numbered.iter_mut().filter(several).for_each(|(calls, _)| *calls = calls.saturating_mul(lists));
-        } else {
-            // To look at a list takes as much room as a plan of it: what no plan has room for, only where nothing is shorter.
-            let most = facts.drafts_calls_max.max(pieces.saturating_mul(lists));
-            numbered.retain(|(calls, _)| calls.saturating_mul(lists) <= most);
-        }
+        numbered.iter_mut().filter(several).for_each(|(calls, _)| *calls = calls.saturating_mul(lists));
     }
     if task.notation().is_none() {
-        as_split(task, shape, &mut numbered)?;
+        let lists = as_split(task, shape, &mut numbered)?;
+        // To look at a list takes as much room as a plan of it: what no plan has room for, only where nothing is shorter.
+        let fewest = numbered.first().map_or(0, |(calls, _)| *calls);
+        if !facts.stages() {
+            let most = facts.drafts_calls_max.max(fewest.saturating_mul(lists));
+            numbered.retain(|(calls, _)| calls.saturating_mul(lists) <= most);
+        }
     }
     let fewest = numbered.iter().map(|(calls, _)| *calls).min();
     // What has stages is rather taken apart than a very long list.
@@ -232,11 +234,12 @@ const MUCH_FINER: u64 = 64;
 
 /// Corrects, of a task whose split is free, how many calls its tunables were taken to stand for: the fewest are counted, and
 /// where much finer blocks make no more calls than the coarsest, which are several, the task does not split by its tunables,
-/// so that there is one split to be looked at.
-fn as_split(task: &TaskRef, shape: &CallShape, numbered: &mut Vec<(u64, Tunables)>) -> Result<(), PlanError> {
+/// so that there is one split to be looked at. Gives how many lists there are of what axes say is one.
+fn as_split(task: &TaskRef, shape: &CallShape, numbered: &mut Vec<(u64, Tunables)>) -> Result<u64, PlanError> {
     numbered.sort_by_key(|(calls, _)| *calls);
-    let Some((said, coarsest)) = numbered.first() else { return Ok(()) };
+    let Some((said, coarsest)) = numbered.first() else { return Ok(1) };
     let fewest = task.split(shape, coarsest)?.len() as u64;
+    let lists = (fewest / (*said).max(1)).max(1);
     let much = said.saturating_mul(MUCH_FINER);
     let finer = numbered.iter().find(|(pieces, _)| *pieces >= much).or(numbered.last());
     if let Some((_, finer)) = finer.filter(|(pieces, _)| fewest > 1 && pieces > said)
@@ -245,7 +248,7 @@ fn as_split(task: &TaskRef, shape: &CallShape, numbered: &mut Vec<(u64, Tunables
         numbered.truncate(1);
     }
     numbered[0].0 = fewest.max(numbered[0].0);
-    Ok(())
+    Ok(lists)
 }
 
 /// The refusal of a split into more calls than a plan has room for.

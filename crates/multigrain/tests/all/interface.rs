@@ -19,7 +19,7 @@ struct Sources(BTreeMap<String, Module>);
 fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|a| {
         let text = a.to_token_stream().to_string();
-        text.starts_with("# [cfg") && (text.contains("test") || text.contains("loom"))
+        text.starts_with("# [cfg") && !text.contains("feature") && (text.contains("test") || text.contains("loom"))
     })
 }
 
