@@ -332,7 +332,7 @@ impl<'m> Planner<'m> {
                     if let Some(plan) = self.of_calls(facts, scope, Some(listed))? {
                         return Ok(plan);
                     }
-                    self.check_counted(facts, scope, stages)?;
+                    self.check_listed(facts, scope, stages)?;
                 }
                 let taken = self.taken_apart(facts, scope, &mut reasons, &mut ways)?;
                 (apart, stage_reports) = taken.map_or((None, Vec::new()), |(scope, reports)| (Some(scope), reports));
@@ -375,7 +375,7 @@ impl<'m> Planner<'m> {
                     return Ok(plan);
                 }
                 // Before there is a list of them, and before anything is planned for each.
-                self.check_counted(facts, scope, turns.all / 2)?;
+                self.check_listed(facts, scope, turns.all / 2)?;
                 (parts, blocks) = in_blocks(scope, |task, shape| self.tunables(facts, task, shape))?;
                 self.check_listed(facts, scope, parts.calls.len() as u64)?;
                 (scope, single)
@@ -646,20 +646,13 @@ impl<'m> Planner<'m> {
         Ok(tunables)
     }
 
-    /// Refuses to list so many calls of a scope, of which the first is told.
+    /// Refuses to list so many calls of a scope, of which the first is told, where blocks are copied.
     fn check_listed(&self, facts: &EdgeFacts<'_>, scope: &Scope, listed: u64) -> Result<(), PlanError> {
-        // Where nothing is copied there is no other way to split them, so that all room there is may be theirs.
-        let calls_max = if facts.stages() { facts.calls_max } else { self.options.held_max };
-        if listed <= calls_max {
+        if listed <= facts.calls_max || !facts.stages() {
             return Ok(());
         }
-        let (task, facts) = (&scope.tasks[scope.calls[0].task as usize], &EdgeFacts { calls_max, ..*facts });
+        let task = &scope.tasks[scope.calls[0].task as usize];
         Err(too_many(self.machine, facts, task, listed, self.is_mapped(facts, task)))
-    }
-
-    /// The same of so many by what axes say, where blocks are copied: a split that is free may make fewer of them.
-    fn check_counted(&self, facts: &EdgeFacts<'_>, scope: &Scope, counted: u64) -> Result<(), PlanError> {
-        if facts.stages() { self.check_listed(facts, scope, counted) } else { Ok(()) }
     }
 
     fn overflow(

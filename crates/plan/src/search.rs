@@ -166,7 +166,9 @@ pub(crate) fn choose(
                 let unknown: Vec<usize> = looked_at().filter(|&at| found[at].is_none()).collect();
                 let look = |&at: &usize| look(facts, &scope, numbered[at].1.clone(), numbered[at].0);
                 let longest = unknown.iter().map(|&at| numbered[at].0).max().unwrap_or(1);
-                for (at, candidate) in unknown.iter().zip(in_parallel(at_once(facts, longest), &unknown, look)) {
+                // Where blocks are copied, what was counted is all of a list.
+                let workers = if facts.stages() { usize::MAX } else { at_once(facts, longest) };
+                for (at, candidate) in unknown.iter().zip(in_parallel(workers, &unknown, look)) {
                     found[*at] = Some(candidate?);
                 }
                 for candidate in looked_at().filter_map(|at| found[at].as_ref()) {
