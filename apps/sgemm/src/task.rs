@@ -63,12 +63,14 @@ impl Task for Product {
         Work { flops: 2.0 * m * n * k, bytes: 4.0 * (m * k + k * n) + m * n }
     }
 
-    /// Reads of A and B: 2mnk / sqrt(M) elements (Smith et al., arXiv 1702.02017, without the term that vanishes for
-    /// M << mn), but at least A and B once; and C written once.
+    /// Reads of A and B, but at least each once, and C written once. While a tile of C stays, 2mnk / sqrt(M) elements of A and B
+    /// go by (Smith et al., arXiv 1702.02017, without the term that vanishes for M << mn). An element of C that is finished at once
+    /// need not stay: with so few k that a panel of all of them does, mnk / (M / k) elements go by. Whichever is less.
     fn io_lower_bound(&self, call: &CallShape, capacity_bytes: u64) -> Option<IoBound> {
         let (m, n, k) = sizes(call);
         let capacity = capacity_bytes as f64 / 4.0;
-        let streamed = 2.0 * m as f64 * n as f64 * k as f64 / capacity.sqrt();
+        let products = m as f64 * n as f64 * k as f64;
+        let streamed = products * f64::min(2.0 / capacity.sqrt(), k as f64 / capacity);
         let compulsory = (m * k + k * n) as f64;
         Some(IoBound { bytes_down: 4 * streamed.max(compulsory) as u64, bytes_up: 4 * m * n })
     }

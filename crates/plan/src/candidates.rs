@@ -100,16 +100,14 @@ pub(crate) fn spans(spec: &Tunable) -> Vec<u64> {
     values
 }
 
-/// So many ways of choosing a value of each list are looked at, at most, and where each is split to know what it costs and there are
-/// many searches.
-pub(crate) const COMBINATIONS_MAX: usize = 1 << 16;
-pub(crate) const COMBINATIONS_SPLIT_MAX: usize = 128;
+/// So many ways of choosing a value of each list there are, at most.
+const COMBINATIONS_MAX: usize = 1 << 16;
 
 /// Leaves every second value out of the longest list, and again, until there are not too many ways of choosing one of each: the
 /// first and the last stay, and of two the last, since something should fit.
-pub(crate) fn thinned(mut lists: Vec<Vec<u64>>, most: usize) -> Vec<Vec<u64>> {
+pub(crate) fn thinned(mut lists: Vec<Vec<u64>>) -> Vec<Vec<u64>> {
     let ways = |lists: &[Vec<u64>]| lists.iter().map(Vec::len).fold(1, usize::saturating_mul);
-    while ways(&lists) > most
+    while ways(&lists) > COMBINATIONS_MAX
         && let Some(longest) = lists.iter_mut().max_by_key(|list| list.len())
     {
         let last = longest.len() - 1;
@@ -153,6 +151,17 @@ pub(crate) fn as_counted(facts: &EdgeFacts<'_>, scope: &Scope, split: Split) -> 
     Err(SplitError::of(&*scope.tasks[call.task as usize], &call.shape(), SplitProblem::Uncounted { calls, most }))
 }
 
+/// How many sub-calls one search may plan at most, whatever they are for.
+fn planned_max(facts: &EdgeFacts<'_>) -> u64 {
+    facts.searched_max / SEARCH_SHARE * if facts.stages() { 1 } else { CALLS_UNSTAGED }
+}
+
+/// How many sub-calls a search plans for work that takes so many seconds.
+pub(crate) fn calls_planned(facts: &EdgeFacts<'_>, seconds: f64) -> u64 {
+    let each_second = if facts.children > 1 { CALLS_PLANNED_PLACED } else { CALLS_PLANNED };
+    (each_second as f64 * seconds.max(1.0)).min(planned_max(facts) as f64) as u64
+}
+
 /// The cheapest of the candidates, the most promising of which come first, once they are planned in earnest.
 pub(crate) fn finals(
     facts: &EdgeFacts<'_>,
@@ -167,9 +176,7 @@ pub(crate) fn finals(
         Some((draft.price(), draft.bytes()))
     };
     let seconds = fitting.first().map_or(0.0, |best| best.guess);
-    let calls_planned = if facts.children > 1 { CALLS_PLANNED_PLACED } else { CALLS_PLANNED };
-    let most = facts.searched_max / SEARCH_SHARE * if facts.stages() { 1 } else { CALLS_UNSTAGED };
-    let calls_planned = (calls_planned as f64 * seconds.max(1.0)).min(most as f64) as u64;
+    let (calls_planned, most) = (calls_planned(facts, seconds), planned_max(facts));
     let mut calls = 0;
     let few = fitting.iter().enumerate().take_while(|(number, candidate)| {
         let least = if calls < most { FINALISTS_MIN } else { 1 };

@@ -6,8 +6,8 @@
 //! refined; the most promising are then planned in earnest, and the cheapest plan decides.
 
 use crate::candidates::{
-    CALLS_PLANNED_MAX, COMBINATIONS_MAX, COMBINATIONS_SPLIT_MAX, Candidate, Found, as_counted, at_once, combinations,
-    finals, in_parallel, spans, split_with, thinned, values,
+    Candidate, Found, as_counted, at_once, calls_planned, combinations, finals, in_parallel, spans, split_with,
+    thinned, values,
 };
 use crate::cost::{UNEVEN, moving_seconds, staging_seconds, stolen_seconds, transfer_seconds, unevenness};
 use crate::error::{Enough, PlanError};
@@ -33,6 +33,9 @@ const CALLS_FEW_SHARED: u64 = 32;
 const CALLS_STAGED_MAX: u64 = 1 << 16;
 /// How many candidates of a class with many sub-calls are looked at before all of them are.
 const PROBES: usize = 24;
+/// So many times as many sub-calls as may be planned are looked at to choose which are, but of each class as many as are probed:
+/// to look at one takes about as long as to plan one.
+const LOOKED_FOR_EACH: u64 = 4;
 /// How many transfers are in a disk's queue, in the first look.
 const USUAL_QUEUE: f64 = 3.0;
 
@@ -66,9 +69,7 @@ pub(crate) fn choose(
             None => values(&Tunable { multiple: every(number, spec), ..*spec }, specs.len()),
         })
         .collect();
-    // What has no formula is split to be looked at: where much has been searched for already, in fewer ways.
-    let is_coarse = nest.is_none() && facts.searched_max <= CALLS_PLANNED_MAX / 2;
-    let lists = thinned(lists, if is_coarse { COMBINATIONS_SPLIT_MAX } else { COMBINATIONS_MAX });
+    let lists = thinned(lists);
     let scope = Scope::of_call(task, shape);
     if let Some(nest) = &nest {
         let is_mapped = !fixed.is_empty();
@@ -105,8 +106,10 @@ pub(crate) fn choose(
         let lists = (task.split(shape, tunables)?.len() as u64 / *pieces).max(1);
         numbered.iter_mut().filter(several).for_each(|(calls, _)| *calls = calls.saturating_mul(lists));
     }
+    let stages = task.stages(shape)?.len() as u64;
     if task.notation().is_none() {
-        let lists = as_split(task, shape, &mut numbered)?;
+        // What is whole in one list is a list for each of its stages when it is not.
+        let lists = as_split(task, shape, &mut numbered)?.max(stages);
         // To look at a list takes as much room as a plan of it: what no plan has room for, only where nothing is shorter.
         let fewest = numbered.first().map_or(0, |(calls, _)| *calls);
         if !facts.stages() {
@@ -116,8 +119,7 @@ pub(crate) fn choose(
     }
     let fewest = numbered.iter().map(|(calls, _)| *calls).min();
     // What has stages is rather taken apart than a very long list.
-    let calls_max =
-        if task.stages(shape)?.is_empty() { facts.calls_max } else { facts.calls_max.min(CALLS_STAGED_MAX) };
+    let calls_max = if stages == 0 { facts.calls_max } else { facts.calls_max.min(CALLS_STAGED_MAX) };
     numbered.retain(|(calls, _)| *calls <= calls_max);
     if let (Some(calls), true) = (fewest, numbered.is_empty()) {
         return Err(too_many(machine, facts, task, calls, !fixed.is_empty()));
@@ -147,6 +149,8 @@ pub(crate) fn choose(
         true => &[Movable::Aligned, Movable::Skewed, Movable::No],
         false => &[Movable::No],
     };
+    let seconds = facts.run_seconds(&**task, shape) / children as f64;
+    let looked_max = LOOKED_FOR_EACH * calls_planned(facts, seconds).max(1);
     // What was looked at once is known when it is looked for again, among those that obey fewer rules.
     let mut found: Vec<Option<Candidate>> = numbered.iter().map(|_| None).collect();
     for (least, probing) in least.iter().flat_map(|&least| [(least, true), (least, false)]) {
@@ -154,16 +158,23 @@ pub(crate) fn choose(
         let mut calls_max = few;
         while from < numbered.len() {
             let class = from..numbered.partition_point(|(calls, _)| *calls <= calls_max).max(from);
-            let probe = probing && calls_max > few && class.len() > PROBES;
-            let step = if probe { class.len().div_ceil(PROBES) } else { 1 };
+            let is_long = calls_max > few;
             (from, calls_max) = (class.end, calls_max.saturating_mul(2));
+            let in_all = numbered[class.clone()].iter().fold(0, |sum: u64, (calls, _)| sum.saturating_add(*calls));
+            let probes = class.len().div_ceil(PROBES).max(1);
+            let affordable = (in_all.div_ceil(looked_max) as usize).clamp(1, probes);
+            // Every so many of them: of long lists more where some fit, of others where none does.
+            let (every, then) = match (probing, is_long) {
+                (true, true) => (probes, affordable),
+                (true, false) => (affordable, 1),
+                (false, _) => (1, 1),
+            };
             let mut fitting: Vec<Candidate> = Vec::new();
-            for first in 0..step {
-                if first > 0 && fitting.is_empty() {
+            for (round, every) in [every, then].into_iter().enumerate() {
+                if round > 0 && fitting.is_empty() == is_long {
                     break;
                 }
-                let looked_at = || class.clone().skip(first).step_by(step);
-                let unknown: Vec<usize> = looked_at().filter(|&at| found[at].is_none()).collect();
+                let unknown: Vec<usize> = class.clone().step_by(every).filter(|&at| found[at].is_none()).collect();
                 let look = |&at: &usize| look(facts, &scope, numbered[at].1.clone(), numbered[at].0);
                 let longest = unknown.iter().map(|&at| numbered[at].0).max().unwrap_or(1);
                 // Where blocks are copied, what was counted is all of a list.
@@ -171,18 +182,11 @@ pub(crate) fn choose(
                 for (at, candidate) in unknown.iter().zip(in_parallel(workers, &unknown, look)) {
                     found[*at] = Some(candidate?);
                 }
-                for candidate in looked_at().filter_map(|at| found[at].as_ref()) {
-                    if facts.fits(candidate.footprint, candidate.reserved, candidate.partials) {
-                        if candidate.movable >= least {
-                            fitting.push(candidate.clone());
-                        }
-                    } else if smallest
-                        .as_ref()
-                        .is_none_or(|s| candidate.footprint + candidate.reserved < s.footprint + s.reserved)
-                    {
-                        smallest = Some(candidate.clone());
-                    }
-                }
+                let known = || class.clone().filter_map(|at| found[at].as_ref());
+                let fits = |c: &&Candidate| facts.fits(c.footprint, c.reserved, c.partials);
+                fitting = known().filter(fits).filter(|candidate| candidate.movable >= least).cloned().collect();
+                let others = smallest.as_ref().into_iter().chain(known().filter(|candidate| !fits(candidate)));
+                smallest = others.min_by_key(|c| c.footprint.saturating_add(c.reserved)).cloned();
             }
             fitting.sort_by(|a, b| a.price.total_cmp(&b.price).then(a.calls.cmp(&b.calls)));
             if let Some(best) = finals(facts, &scope, fitting, depth_max) {
