@@ -53,7 +53,7 @@ pub(crate) struct Candidate {
     pub(crate) movable: Movable,
 }
 
-/// What a search has chosen, and how many sub-calls it planned to do so, as [`CALLS_PLANNED_MAX`] counts them.
+/// What a search has chosen, and how many sub-calls it planned and looked at to do so, as [`CALLS_PLANNED_MAX`] counts them.
 pub(crate) struct Found {
     pub(crate) tunables: Tunables,
     pub(crate) planned: u64,
@@ -156,6 +156,11 @@ fn planned_max(facts: &EdgeFacts<'_>) -> u64 {
     facts.searched_max / SEARCH_SHARE * if facts.stages() { 1 } else { CALLS_UNSTAGED }
 }
 
+/// So many sub-calls of this edge as [`CALLS_PLANNED_MAX`] counts them.
+pub(crate) fn as_planned(facts: &EdgeFacts<'_>, calls: u64) -> u64 {
+    calls / if facts.stages() { 1 } else { CALLS_UNSTAGED }
+}
+
 /// How many sub-calls a search plans for work that takes so many seconds.
 pub(crate) fn calls_planned(facts: &EdgeFacts<'_>, seconds: f64) -> u64 {
     let each_second = if facts.children > 1 { CALLS_PLANNED_PLACED } else { CALLS_PLANNED };
@@ -231,8 +236,7 @@ pub(crate) fn finals(
         true => planned.into_iter().min_by_key(|(_, c)| c.footprint),
         false => planned.into_iter().min_by(|a, b| a.0.0.total_cmp(&b.0.0)),
     }?;
-    let planned = planned_calls / if facts.stages() { 1 } else { CALLS_UNSTAGED };
-    Some(Found { tunables: chosen.tunables, planned })
+    Some(Found { tunables: chosen.tunables, planned: as_planned(facts, planned_calls) })
 }
 
 /// Applies a function to every item on all processors, or so many; the results are in the order of the items.

@@ -6,8 +6,8 @@
 //! refined; the most promising are then planned in earnest, and the cheapest plan decides.
 
 use crate::candidates::{
-    Candidate, Found, as_counted, at_once, calls_planned, combinations, finals, in_parallel, spans, split_with,
-    thinned, values,
+    Candidate, Found, as_counted, as_planned, at_once, calls_planned, combinations, finals, in_parallel, spans,
+    split_with, thinned, values,
 };
 use crate::cost::{UNEVEN, moving_seconds, staging_seconds, stolen_seconds, transfer_seconds, unevenness};
 use crate::error::{Enough, PlanError};
@@ -33,9 +33,9 @@ const CALLS_FEW_SHARED: u64 = 32;
 const CALLS_STAGED_MAX: u64 = 1 << 16;
 /// How many candidates of a class with many sub-calls are looked at before all of them are.
 const PROBES: usize = 24;
-/// So many times as many sub-calls as may be planned are looked at to choose which are, but of each class as many as are probed:
-/// to look at one takes about as long as to plan one.
-const LOOKED_FOR_EACH: u64 = 4;
+/// So many times as many sub-calls as are planned are looked at to choose them, but of each class as many as are probed. To look at
+/// one takes about as long as to plan one, and counts as much.
+const LOOKED_FOR_EACH: f64 = 4.0;
 /// How many transfers are in a disk's queue, in the first look.
 const USUAL_QUEUE: f64 = 3.0;
 
@@ -150,7 +150,7 @@ pub(crate) fn choose(
         false => &[Movable::No],
     };
     let seconds = facts.run_seconds(&**task, shape) / children as f64;
-    let looked_max = LOOKED_FOR_EACH * calls_planned(facts, seconds).max(1);
+    let (looked_max, mut looked) = (calls_planned(facts, LOOKED_FOR_EACH * seconds.max(1.0)).max(1), 0_u64);
     // What was looked at once is known when it is looked for again, among those that obey fewer rules.
     let mut found: Vec<Option<Candidate>> = numbered.iter().map(|_| None).collect();
     for (least, probing) in least.iter().flat_map(|&least| [(least, true), (least, false)]) {
@@ -177,6 +177,7 @@ pub(crate) fn choose(
                 let unknown: Vec<usize> = class.clone().step_by(every).filter(|&at| found[at].is_none()).collect();
                 let look = |&at: &usize| look(facts, &scope, numbered[at].1.clone(), numbered[at].0);
                 let longest = unknown.iter().map(|&at| numbered[at].0).max().unwrap_or(1);
+                looked = unknown.iter().fold(looked, |sum, &at| sum.saturating_add(numbered[at].0));
                 // Where blocks are copied, what was counted is all of a list.
                 let workers = if facts.stages() { usize::MAX } else { at_once(facts, longest) };
                 for (at, candidate) in unknown.iter().zip(in_parallel(workers, &unknown, look)) {
@@ -190,7 +191,7 @@ pub(crate) fn choose(
             }
             fitting.sort_by(|a, b| a.price.total_cmp(&b.price).then(a.calls.cmp(&b.calls)));
             if let Some(best) = finals(facts, &scope, fitting, depth_max) {
-                return Ok(best);
+                return Ok(Found { planned: best.planned.saturating_add(as_planned(facts, looked)), ..best });
             }
         }
         if !strict && numbered.last().is_none_or(|(calls, _)| *calls <= few) {

@@ -1,6 +1,6 @@
 //! Whether blocks cover an array, and whether what is read of it was written before.
 
-use crate::{Region, Shape};
+use crate::{RANK_MAX, Region, Shape};
 
 /// What a call does with a block of an array that holds nothing yet.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,7 @@ pub(crate) struct Touch {
 }
 
 /// Number of the first touch that reads what those before have not written whole; as many as there are when some element is
-/// written by none. In order along one dimension that alone is cut, as most lists are, and without reading, they take no memory.
+/// written by none. The blocks of a grid in order, as most lists are, take no memory when none is read.
 pub(crate) fn unwritten(shape: Shape, touches: impl Iterator<Item = Touch> + Clone) -> Option<usize> {
     if touches.clone().all(|touch| !touch.reads) && in_order(shape, touches.clone().map(|touch| touch.region)) {
         return None;
@@ -59,16 +59,28 @@ fn found(part: Region, touches: &[Touch], some: impl Iterator<Item = usize>) -> 
     found(low).into_iter().chain(found(high)).min()
 }
 
-/// Whether regions that are cut along one dimension cover it one after the other.
-fn in_order(shape: Shape, mut regions: impl Iterator<Item = Region> + Clone) -> bool {
-    let lengths = shape.dims();
-    let Some(first) = regions.clone().next() else { return shape.elements() == 0 };
-    let Some(cut) = (0..shape.rank()).find(|&d| first.len()[d] < lengths[d]) else { return true };
-    let is_whole = |region: &Region| (0..shape.rank()).all(|d| d == cut || region.len()[d] == lengths[d]);
-    let reach = regions.try_fold(0, |reach: u64, region| {
-        (region.start()[cut] <= reach && is_whole(&region)).then(|| reach.max(region.end(cut)))
-    });
-    reach == Some(lengths[cut])
+/// Whether regions are the blocks of a grid one after the other, the last dimension fastest.
+fn in_order(shape: Shape, mut regions: impl Iterator<Item = Region>) -> bool {
+    // Where the next block begins, and how long those are, along each dimension, that have begun with it.
+    let (mut next, mut lengths) = ([0; RANK_MAX], [0; RANK_MAX]);
+    let mut is_whole = shape.elements() == 0;
+    let is_next = |region: Region| {
+        let mut begins = true;
+        for d in (0..shape.rank()).rev() {
+            lengths[d] = if begins { region.len()[d] } else { lengths[d] };
+            if region.start()[d] != next[d] || region.len()[d] != lengths[d] {
+                return false;
+            }
+            begins &= next[d] == 0;
+        }
+        is_whole = (0..shape.rank()).rev().all(|d| {
+            let ends = region.end(d) == shape.dims()[d];
+            next[d] = if ends { 0 } else { region.end(d) };
+            ends
+        });
+        true
+    };
+    regions.all(is_next) && is_whole
 }
 
 #[cfg(test)]
@@ -96,6 +108,35 @@ mod tests {
         cut(high, depth - 1, next, parts);
     }
 
+    /// Cuts a region into slabs along a dimension, and each of these along the next.
+    fn grid(region: Region, d: usize, next: &mut impl FnMut(u64) -> u64, parts: &mut Vec<Region>) {
+        if d == region.rank() {
+            return parts.push(region);
+        }
+        let mut rest = region;
+        while next(3) > 0 && rest.len()[d] > 1 {
+            let (slab, left) = rest.cut(d, rest.start()[d] + 1 + next(rest.len()[d] - 1));
+            grid(slab, d + 1, next, parts);
+            rest = left;
+        }
+        grid(rest, d + 1, next, parts);
+    }
+
+    #[test]
+    fn blocks_of_a_grid_are_known_in_order() {
+        for seed in 0..200 {
+            let mut next = numbers(seed);
+            let lengths: Vec<u64> = (0..1 + next(3)).map(|_| 2 + next(5)).collect();
+            let shape = Shape::new(&lengths);
+            let mut parts = Vec::new();
+            grid(Region::whole(shape), 0, &mut next, &mut parts);
+            assert!(in_order(shape, parts.iter().copied()), "seed {seed}: {parts:?} of {shape}");
+            let lost = next(parts.len() as u64) as usize;
+            let others = parts.iter().enumerate().filter(|(number, _)| *number != lost).map(|(_, region)| *region);
+            assert!(!in_order(shape, others), "seed {seed}: {parts:?} of {shape} without {lost}");
+        }
+    }
+
     #[test]
     fn what_is_not_written_is_found_where_it_is_read_first() {
         let (mut right, mut holes, mut early) = (0, 0, 0);
@@ -106,7 +147,10 @@ mod tests {
             let lengths: Vec<u64> = (0..1 + next(3)).map(|_| 1 + next(6)).collect();
             let shape = Shape::new(&lengths);
             let mut parts = Vec::new();
-            cut(Region::whole(shape), next(5) as u32, &mut next, &mut parts);
+            match next(3) {
+                0 => grid(Region::whole(shape), 0, &mut next, &mut parts),
+                _ => cut(Region::whole(shape), next(5) as u32, &mut next, &mut parts),
+            }
             for _ in 0..next(3) {
                 // Something else in the place of a part: another part, or any block.
                 let place = next(parts.len() as u64) as usize;
