@@ -87,6 +87,24 @@ fn plans_of_any_size_are_short() {
     }
 }
 
+/// A panel of all of few k stays where a tile of C would, and so less goes by: the bound is less, too.
+#[test]
+fn no_plan_moves_less_than_the_bound() {
+    for ([m, n, k], memory) in
+        [([6028, 61_872, 178], 4_063_232), ([3001, 2503, 2099], 16 << 20), ([8192, 8192, 1024], 64 << 20)]
+    {
+        let machine = MachineChoice::Given(Box::new(Machine::named("disk").unwrap()));
+        let options = Options { machine, memory_bytes: Some(memory), ..Options::default() };
+        let runtime = Runtime::new(options).unwrap();
+        let app = Args { m: Some(m), n: Some(n), k: Some(k), ..Args::default() }.prepare(&runtime).unwrap();
+        let edge = &runtime.plan(&app.job).unwrap().edges[0];
+        let moved = edge.traffic.bytes_down + edge.traffic.bytes_up;
+        let compulsory = 4 * (m * k + k * n + m * n);
+        assert!(moved >= edge.lower_bound_bytes, "{m} x {n} x {k}: {edge:?}");
+        assert!(edge.lower_bound_bytes >= compulsory, "{m} x {n} x {k}: {edge:?}");
+    }
+}
+
 #[test]
 fn a_product_in_parts_has_the_bytes_of_the_whole() {
     let directory = tempfile::tempdir().unwrap();

@@ -33,7 +33,7 @@ pub enum PlanError {
     #[error(
         "{task} is split into {calls} calls for memory {memory} {tile}, and the plan has room for {most}; choose larger \
          tiles, or give {}",
-        enough.as_ref().map_or_else(|| "more memory".to_owned(), |(memory, enough)| format!("{memory} at least {enough}"))
+        more(enough)
     )]
     TooManyCalls {
         /// Task.
@@ -51,10 +51,7 @@ pub enum PlanError {
         enough: Option<(String, Enough)>,
     },
     /// The lists of a plan and of all that it holds would be longer together than there is room for.
-    #[error(
-        "the plan of {task} has about {calls} calls in all, and there is room for {most}; give {}",
-        enough.as_ref().map_or_else(|| "more memory".to_owned(), |(memory, enough)| format!("{memory} at least {enough}"))
-    )]
+    #[error("the plan of {task} has about {calls} calls in all, and there is room for {most}; give {}", more(enough))]
     TooLong {
         /// Task.
         task: String,
@@ -175,6 +172,11 @@ impl PlanError {
         }
         self
     }
+}
+
+/// What is to be given where plans have too little room.
+fn more(enough: &Option<(String, Enough)>) -> String {
+    enough.as_ref().map_or_else(|| "more memory".to_owned(), |(memory, enough)| format!("{memory} at least {enough}"))
 }
 
 /// A capacity that is enough, as a number to be given.

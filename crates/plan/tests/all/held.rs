@@ -2,7 +2,7 @@
 
 use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind};
 use multigrain_plan::testing::Scale;
-use multigrain_plan::{Mapping, Plan, PlanError, PlanOptions, Planner};
+use multigrain_plan::{Mapping, Numbered, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::{Program, Role, Scalars};
 
 use crate::support::product;
@@ -95,4 +95,37 @@ fn calls_that_are_divided_are_counted_before_they_are_planned() {
     assert!(matches!(&refused, Some(PlanError::TooManyCalls { calls: told, .. }) if *told == calls), "{refused:?}");
     let refused = planned(&machine, &program, 99).err();
     assert!(matches!(refused, Some(PlanError::TooManyCalls { calls: 100, most: 99, .. })), "{refused:?}");
+}
+
+/// What is left of an interrupted run is counted as all of it was, also where memories of two kinds read from the disk.
+#[test]
+fn what_is_left_has_room_or_is_refused() {
+    let processor = Processor { kind: ProcessorKind::Cpu, flops_per_second: 1e9, call_overhead_ns: 0.0, code_bytes: 0 };
+    let below = |name| {
+        Memory::child(name, MemoryId(0), 1, 1 << 20, Edge::new(Driver::DISK, 1e9, 1000.0)).with_processor(processor)
+    };
+    let core = |name, memory| {
+        Memory::child(name, MemoryId(memory), 2, 1 << 20, Edge::new(Driver::SHARED, 1e10, 100.0))
+            .with_processor(processor)
+    };
+    let disk = Memory::root("disk", 1 << 50);
+    let memories = vec![disk, below("dram"), below("other"), core("core", 1), core("unit", 2)];
+    let machine = Machine::new("held", "", memories).unwrap();
+    let program = product([701, 503, 256]);
+    let all = planned(&machine, &program, u64::MAX).unwrap();
+    assert!(all.is_division && all.calls.len() > 1, "{all}");
+    let left = Numbered::of(&program, &all.ways).unwrap().left(&[]);
+    let go_on = |held_max| {
+        let options = PlanOptions { disk_buffer_bytes: 0, listed_max: 64, held_max, ..PlanOptions::default() };
+        Planner::new(&machine, Mapping::default(), options).plan_left(&left)
+    };
+    let room = go_on(u64::MAX).unwrap();
+    assert_eq!(room.numbers, (0..all.calls.len() as u32).collect::<Vec<u32>>());
+    let calls = all.calls.len() as u64;
+    let refused = go_on(calls - 1).err();
+    assert!(matches!(&refused, Some(PlanError::TooManyCalls { calls: told, .. }) if *told == calls), "{refused:?}");
+    let most = self::below(&room) - 1;
+    assert!(most >= calls, "{room}");
+    let refused = go_on(most).err();
+    assert!(matches!(&refused, Some(PlanError::TooLong { most: told, .. }) if *told == most), "{refused:?}");
 }
