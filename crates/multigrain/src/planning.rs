@@ -17,7 +17,8 @@ use multigrain_engine::{Memories, Part};
 use multigrain_machine::{Layout, Machine, Memory};
 use multigrain_plan::{EdgeTraffic, Enough, Mapping, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::{Arg, ArrayDecl, Call, Program, Role};
-use multigrain_store::{buffer::give_free_memory_back, npy};
+use multigrain_store::buffer::{give_code_back, give_free_memory_back};
+use multigrain_store::npy;
 use std::sync::Arc;
 
 /// A job's plan.
@@ -74,6 +75,7 @@ impl Asked {
         let plan = self.within(job, |planner| planner.plan(&self.program));
         // A plan is a small part of what the search for it took, and a run has need of the rest.
         give_free_memory_back();
+        give_code_back();
         plan
     }
 
@@ -208,6 +210,11 @@ impl Asked {
                     let is_better = best.seconds <= plan.seconds && fits(&best, &keeps_of(&best)?);
                     return Ok(if is_better { best } else { plan });
                 }
+                // Shorter lists are of larger blocks, below which local stores that lie in this memory take no less.
+                let others = keeps.memories.local.saturating_add(job.kept_bytes());
+                if others > OWN_BYTES.saturating_add(capacity_bytes) {
+                    return Err(keeps.does_not_fit(job, &name, capacity_bytes, plan.driver));
+                }
                 let found = Aside::of(&plan, &keeps, options.listed_max, capacity_bytes);
                 let is_best = |found: &Aside| !runs && aside.as_ref().is_none_or(|best| found.seconds < best.seconds);
                 if let Some(found) = found.filter(is_best) {
@@ -222,7 +229,7 @@ impl Asked {
                 let listed = options.listed_max.min(longest_list(&plan));
                 if keeps.own > 0 && listed > LISTED_MIN && may_be_shorter {
                     let own_calls = (keeps.own + OWN_BYTES) / PLAN_CALL_BYTES;
-                    let fitting = calls_beside(0, keeps.memories.local.saturating_add(job.kept_bytes()));
+                    let fitting = calls_beside(0, others);
                     (options.listed_max, shorter) = (shorter_list(listed, own_calls, fitting), shorter + 1);
                     continue;
                 }
@@ -232,7 +239,6 @@ impl Asked {
                 }
                 // So much is set aside, and no more may be used.
                 of_plan = of_plan.max(keeps.set_aside(capacity_bytes));
-                let others = keeps.memories.local.saturating_add(job.kept_bytes());
                 options.calls_max = self.options.calls_max.min(calls_beside(of_plan, others));
                 beside += (keeps.bytes() - keeps.own).saturating_sub(main_memory(&machine).capacity_bytes);
                 let has_room = of_plan.saturating_add(beside) < capacity_bytes

@@ -196,6 +196,38 @@ pub fn give_free_memory_back() {
     }
 }
 
+/// Gives the pages of the program's own code back to the system's cache of its file, from which those that are executed again are
+/// mapped again, as at first: what only planning executes need not count in a run. Not under a debugger, whose breakpoints lie in
+/// pages of the process's own.
+pub fn give_code_back() {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    if std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("TracerPid:\t0\n")) {
+        // SAFETY: it is called for each object that is loaded until it is not answered by zero, with no data of ours.
+        unsafe { libc::dl_iterate_phdr(Some(give_segments_back), std::ptr::null_mut()) };
+    }
+}
+
+/// Of the first object, which is the program itself, what nobody can have written to.
+#[cfg(all(target_os = "linux", not(miri)))]
+unsafe extern "C" fn give_segments_back(
+    object: *mut libc::dl_phdr_info,
+    _: usize,
+    _: *mut libc::c_void,
+) -> libc::c_int {
+    // SAFETY: the object and its headers are valid as long as this is executed. A segment that is mapped to be read or executed
+    // only has the file's contents, and has them again when it is touched next.
+    unsafe {
+        let page = libc::sysconf(libc::_SC_PAGESIZE) as usize;
+        let headers = std::slice::from_raw_parts((*object).dlpi_phdr, (*object).dlpi_phnum.into());
+        for header in headers.iter().filter(|h| h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_W == 0) {
+            let begin = (*object).dlpi_addr as usize + header.p_vaddr as usize;
+            let (first, end) = (begin.next_multiple_of(page), (begin + header.p_memsz as usize) / page * page);
+            libc::madvise(first as *mut libc::c_void, end.saturating_sub(first), libc::MADV_DONTNEED);
+        }
+    }
+    1
+}
+
 /// Has allocations of this process from 128 KiB on, what the allocator begins with, be mappings of their own always, so
 /// that what is freed is the system's again at once.
 /// Without this, the allocator of the C library keeps up to twice the largest allocation that was ever freed (mallopt(3),

@@ -113,7 +113,7 @@ fn what_does_not_fit_is_told_in_words_of_the_request() {
     // The lists of all its plans together do not, which is noticed while they are made.
     refused(
         &place,
-        "plan sgemm --n 999983 --memory 1MiB --threads 64",
+        "plan sgemm --n 999983 --memory 1MiB --threads 57 --machine disk+local",
         &["the plan of sgemm has about", "calls in all, and there is room for", "give dram at least"],
     );
     // Rows of which no blocks are aligned: in one word, whether it is to be run, simulated or proved.
