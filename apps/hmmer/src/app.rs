@@ -174,7 +174,10 @@ impl Args {
         let database = match &self.database {
             Some(path) => Database::read(path, limit, runtime.workers()?),
             None => {
-                runtime.check_kept_bytes(Self::NAME, Database::indices_bytes(self.n), 0, 0)?;
+                // Before there are lengths, for which every residue of those that are like the profile is drawn.
+                let tables: u64 = profiles.iter().map(|profile| self.tables_bytes(profile)).sum();
+                let kept = of_profiles.saturating_add(Database::indices_bytes(self.n)).saturating_add(tables);
+                runtime.check_kept_bytes(Self::NAME, kept, 0, 0)?;
                 let (made, sequences) = (inputs::Sequences::new(self.seed, self.n, self.m as usize), self.n as usize);
                 let unmade = || Database::of_lengths(made.clone().lengths(), limit, sequences);
                 if runtime.only_plans() {
@@ -221,6 +224,14 @@ impl Args {
             (ProfileError::NoRoom { .. }, Err(refused)) => refused,
             _ => Error::Request(error.to_string()),
         })
+    }
+
+    /// Bytes of the tables that a profile is given to the runtime as.
+    fn tables_bytes(&self, profile: &Profile) -> u64 {
+        match self.max {
+            true => size_of_val(&kernel::pack(&profile.local())[..]) as u64,
+            false => filter::pack(Isa::detect(), profile, &self.filters()).len() as u64,
+        }
     }
 
     /// Refuses sequences for which there is no room.
