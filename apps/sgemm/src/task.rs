@@ -65,7 +65,8 @@ impl Task for Product {
 
     /// Reads of A and B, but at least each once, and C written once. While a tile of C stays, 2mnk / sqrt(M) elements of A and B
     /// go by (Smith et al., arXiv 1702.02017, without the term that vanishes for M << mn). An element of C that is finished at once
-    /// need not stay: with so few k that a panel of all of them does, mnk / (M / k) elements go by. Whichever is less.
+    /// need not stay: with so few k that a panel of all of them does, mnk / (M / k) elements go by. Whichever is less: a
+    /// bound for what is read and written together.
     fn io_lower_bound(&self, call: &CallShape, capacity_bytes: u64) -> Option<IoBound> {
         let (m, n, k) = sizes(call);
         let capacity = capacity_bytes as f64 / 4.0;

@@ -137,6 +137,37 @@ mod tests {
         }
     }
 
+    /// Every list of up to three or four blocks: none that leaves a hole is taken for a grid in order.
+    #[test]
+    #[cfg_attr(miri, ignore = "hundreds of thousands of lists")]
+    fn no_list_with_a_hole_is_a_grid() {
+        for (lengths, longest) in [(&[2, 2][..], 4), (&[2, 3], 3), (&[2, 1, 3], 4)] {
+            let shape = Shape::new(lengths);
+            let elements: Vec<Region> = Region::whole(shape).pieces(1).collect();
+            // Blocks begin at an element and end at one that is not before it along any dimension.
+            let starts = || elements.iter().map(|element| element.start().to_vec());
+            let blocks: Vec<Region> = starts()
+                .flat_map(|low| starts().map(move |high| (low.clone(), high)))
+                .filter(|(low, high)| low.iter().zip(high).all(|(low, high)| low <= high))
+                .map(|(low, high)| {
+                    let len: Vec<u64> = low.iter().zip(&high).map(|(low, high)| high - low + 1).collect();
+                    Region::new(&low, &len)
+                })
+                .collect();
+            let mut taken = 0;
+            let mut lists: Vec<Vec<Region>> = vec![Vec::new()];
+            for _ in 0..longest {
+                lists = lists.iter().flat_map(|list| blocks.iter().map(|b| [&list[..], &[*b]].concat())).collect();
+                for list in lists.iter().filter(|list| in_order(shape, list.iter().copied())) {
+                    let covers = elements.iter().all(|element| list.iter().any(|block| block.contains(element)));
+                    assert!(covers, "{list:?} of {shape}");
+                    taken += 1;
+                }
+            }
+            assert!(taken > 0, "{shape}");
+        }
+    }
+
     #[test]
     fn what_is_not_written_is_found_where_it_is_read_first() {
         let (mut right, mut holes, mut early) = (0, 0, 0);
