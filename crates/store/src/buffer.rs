@@ -197,35 +197,48 @@ pub fn give_free_memory_back() {
 }
 
 /// Gives the pages of the program's own code back to the system's cache of its file, from which those that are executed again are
-/// mapped again, as at first: what only planning executes need not count in a run. Not under a debugger, whose breakpoints lie in
-/// pages of the process's own.
+/// mapped again, as at first: what only planning executes need not count in a run. Segments with pages that are the process's
+/// own (a debugger's breakpoints, relocations, patches) stay as they are.
 pub fn give_code_back() {
+    // SAFETY: it is called for each object that is loaded until it is not answered by zero, with no data of ours.
     #[cfg(all(target_os = "linux", not(miri)))]
-    if std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("TracerPid:\t0\n")) {
-        // SAFETY: it is called for each object that is loaded until it is not answered by zero, with no data of ours.
-        unsafe { libc::dl_iterate_phdr(Some(give_segments_back), std::ptr::null_mut()) };
+    unsafe {
+        libc::dl_iterate_phdr(Some(give_segments_back), std::ptr::null_mut());
     }
 }
 
-/// Of the first object, which is the program itself, what nobody can have written to.
+/// Of the first object, which is the program itself, what is not written to and holds the file's bytes alone.
 #[cfg(all(target_os = "linux", not(miri)))]
 unsafe extern "C" fn give_segments_back(
     object: *mut libc::dl_phdr_info,
     _: usize,
     _: *mut libc::c_void,
 ) -> libc::c_int {
-    // SAFETY: the object and its headers are valid as long as this is executed. A segment that is mapped to be read or executed
-    // only has the file's contents, and has them again when it is touched next.
+    // SAFETY: the object and its headers are valid as long as this is executed. Pages that the file alone gives are read from it
+    // again when they are touched next.
     unsafe {
         let page = libc::sysconf(libc::_SC_PAGESIZE) as usize;
         let headers = std::slice::from_raw_parts((*object).dlpi_phdr, (*object).dlpi_phnum.into());
         for header in headers.iter().filter(|h| h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_W == 0) {
             let begin = (*object).dlpi_addr as usize + header.p_vaddr as usize;
             let (first, end) = (begin.next_multiple_of(page), (begin + header.p_memsz as usize) / page * page);
-            libc::madvise(first as *mut libc::c_void, end.saturating_sub(first), libc::MADV_DONTNEED);
+            if first < end && is_of_file(first / page, end / page).unwrap_or(false) {
+                libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_DONTNEED);
+            }
         }
     }
     1
+}
+
+/// Whether none of the pages with these numbers is the process's own: Linux's `pagemap` tells of each by bit 63 that it is in memory,
+/// by 62 that it is swapped out, and by 61 that it is a file's.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn is_of_file(first: usize, end: usize) -> std::io::Result<bool> {
+    use std::os::unix::fs::FileExt;
+    let mut entries = vec![0; 8 * (end - first)];
+    std::fs::File::open("/proc/self/pagemap")?.read_exact_at(&mut entries, 8 * first as u64)?;
+    let mut bits = entries.as_chunks::<8>().0.iter().map(|entry| u64::from_ne_bytes(*entry) >> 61);
+    Ok(bits.all(|bits| matches!(bits, 0b000 | 0b101)))
 }
 
 /// Has allocations of this process from 128 KiB on, what the allocator begins with, be mappings of their own always, so
@@ -243,6 +256,29 @@ pub fn keep_no_free_memory() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(not(miri))]
+    #[test]
+    fn a_page_that_was_written_is_not_the_files() {
+        // SAFETY: it touches no memory.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        // This program, which has more pages.
+        let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
+        // SAFETY: a private mapping of a file that is longer, which nobody else uses.
+        unsafe {
+            let (access, fd) = (libc::PROT_READ | libc::PROT_WRITE, std::os::fd::AsRawFd::as_raw_fd(&file));
+            let mapped = libc::mmap(std::ptr::null_mut(), 4 * page, access, libc::MAP_PRIVATE, fd, 0);
+            assert_ne!(mapped, libc::MAP_FAILED);
+            let (bytes, first) = (mapped.cast::<u8>(), mapped as usize / page);
+            assert!(is_of_file(first, first + 4).unwrap(), "untouched");
+            let read = bytes.add(2 * page).read_volatile();
+            assert!(is_of_file(first, first + 4).unwrap(), "read");
+            bytes.add(2 * page).write_volatile(!read);
+            assert!(!is_of_file(first, first + 4).unwrap(), "written");
+            assert!(is_of_file(first, first + 2).unwrap() && is_of_file(first + 3, first + 4).unwrap());
+            libc::munmap(mapped, 4 * page);
+        }
+    }
 
     #[test]
     fn huge_pages_take_little_more_than_the_buffer() {
