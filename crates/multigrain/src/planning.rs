@@ -89,7 +89,8 @@ impl Asked {
         if self.options.simulated {
             return Ok(plan(&mut Planner::new(&self.machine, self.mapping.clone(), self.options.clone()))?);
         }
-        match self.weighed(job, &mut plan, self.options.searches) {
+        let mut shortens = true;
+        match self.weighed(job, &mut plan, self.options.searches, &mut shortens) {
             // Lists that are too long for all the room there is are as long without a search.
             Err(Error::Plan(error @ PlanError::TooManyCalls { most, .. })) if most >= self.options.calls_max => {
                 Err(error.into())
@@ -97,33 +98,36 @@ impl Asked {
             // Shorter ones were looked for without a search.
             Err(refused @ Error::Plan(PlanError::TooLong { .. })) => Err(refused),
             // What a search has found first may need room that is left by what is found without one.
-            Err(refused) if self.options.searches => self.weighed(job, &mut plan, false).map_err(|_| refused),
+            Err(refused) if self.options.searches => {
+                self.weighed(job, &mut plan, false, &mut shortens).map_err(|_| refused)
+            }
             planned => planned,
         }
     }
 
     /// Shorter lists, or room that is set aside for longer ones; `first_searched` says whether what they need is first looked for
-    /// with a search.
+    /// with a search, `shortens` whether shorter lists are still to be tried.
     fn weighed(
         &self,
         job: &Job,
         plan: &mut impl FnMut(&mut Planner<'_>) -> Result<Arc<Plan>, PlanError>,
         first_searched: bool,
+        shortens: &mut bool,
     ) -> Result<Arc<Plan>, Error> {
         let mut aside = None;
-        let shorter = self.found(job, plan, first_searched, None, &mut aside);
+        let shorter = self.found(job, plan, first_searched, None, &mut aside, shortens);
         // Whichever takes less time.
         let is_slower = |aside: &Aside| shorter.as_ref().map_or(true, |plan| plan.seconds > aside.seconds);
         let Some(aside) = aside.filter(is_slower) else { return shorter };
-        match (self.found(job, plan, first_searched, Some(aside), &mut None), shorter) {
+        match (self.found(job, plan, first_searched, Some(aside), &mut None, &mut false), shorter) {
             (Ok(beside), Ok(shorter)) if beside.seconds >= shorter.seconds => Ok(shorter),
             (Ok(beside), _) => Ok(beside),
             (Err(_), shorter) => shorter,
         }
     }
 
-    /// With lists that are short enough for the plan to need no room of its own, if that can be, or with room set aside for it from
-    /// the `start`; what else would have fitted so is left in `aside`.
+    /// With lists that are short enough for the plan to need no room of its own, if that can be and they were not tried before, or
+    /// with room set aside for it from the `start`; what else would have fitted so is left in `aside`.
     fn found(
         &self,
         job: &Job,
@@ -131,6 +135,7 @@ impl Asked {
         first_searched: bool,
         start: Option<Aside>,
         aside: &mut Option<Aside>,
+        shortens: &mut bool,
     ) -> Result<Arc<Plan>, Error> {
         let main = main_memory(&self.machine);
         let (name, capacity_bytes) = (main.name.clone(), main.capacity_bytes);
@@ -139,9 +144,10 @@ impl Asked {
         check_kept(&job.app, "its workers", workers_bytes(&self.machine), 0, main)?;
         let (mut machine, mut options) = (self.machine.clone(), self.options.clone());
         // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
-        let (mut of_plan, mut beside, mut shorter, mut before) = (0_u64, 0_u64, 0, None);
+        let (mut of_plan, mut beside, mut before) = (0_u64, 0_u64, None);
+        let mut shorter = if *shortens { 0 } else { u32::MAX };
         if let Some(Aside { listed_max, bytes, .. }) = start {
-            (options.listed_max, of_plan, shorter) = (listed_max, bytes, u32::MAX);
+            (options.listed_max, of_plan) = (listed_max, bytes);
             options.calls_max = self.options.calls_max.min(calls_beside(of_plan, job.kept_bytes()));
             machine = machine.with_capacity(&name, capacity_bytes - of_plan)?;
         }
@@ -164,6 +170,7 @@ impl Asked {
                 Err(PlanError::TooLong { calls, .. }) if options.listed_max / 2 >= LISTED_MIN && shorter < u32::MAX => {
                     let fitting = calls_beside(0, job.kept_bytes());
                     (options.listed_max, shorter) = (shorter_list(options.listed_max, calls, fitting), shorter + 1);
+                    *shortens = false;
                     continue;
                 }
                 // With less room for blocks there are no fewer calls.
@@ -231,6 +238,7 @@ impl Asked {
                     let own_calls = (keeps.own + OWN_BYTES) / PLAN_CALL_BYTES;
                     let fitting = calls_beside(0, others);
                     (options.listed_max, shorter) = (shorter_list(listed, own_calls, fitting), shorter + 1);
+                    *shortens = false;
                     continue;
                 }
                 if runs {
@@ -279,10 +287,11 @@ struct Aside {
 }
 
 impl Aside {
-    /// `None` where it takes more than a plan may.
+    /// `None` where it takes more than a plan may, or where arrays, which are no smaller then, lie beside it.
     fn of(plan: &Plan, keeps: &Keeps, listed_max: u64, capacity_bytes: u64) -> Option<Aside> {
         let bytes = keeps.set_aside(capacity_bytes);
-        let left = capacity_bytes.checked_sub(bytes).filter(|_| bytes <= capacity_bytes / PLAN_SHARE)?;
+        let has_room = plan.driver.files && bytes <= capacity_bytes / PLAN_SHARE;
+        let left = capacity_bytes.checked_sub(bytes).filter(|_| has_room)?;
         let seconds = plan.seconds * capacity_bytes as f64 / left as f64;
         Some(Aside { seconds, listed_max, bytes })
     }

@@ -7,7 +7,7 @@ use crate::estimate::{Estimate, FRIENDLY, Loop, Nest};
 use crate::facts::EdgeFacts;
 use crate::rules::Movable;
 use crate::scope::Scope;
-use multigrain_program::{Tunable, Tunables};
+use multigrain_program::{SplitError, Tunable, Tunables};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
@@ -30,6 +30,16 @@ pub(crate) enum Unfit {
     Unmovable(Box<Candidate>),
     /// Not even this, which needs least, can be planned.
     Smallest(Box<Candidate>),
+    /// There is no way of splitting the call.
+    Nothing,
+    /// A task makes of its call what cannot be.
+    Split(Box<SplitError>),
+}
+
+impl From<SplitError> for Unfit {
+    fn from(error: SplitError) -> Unfit {
+        Unfit::Split(Box::new(error))
+    }
 }
 
 /// Loops and what the formula says of them.

@@ -21,6 +21,8 @@ mod flow;
 mod formula;
 mod grouping;
 mod held;
+mod looking;
+mod looks;
 mod loops;
 mod mapping;
 pub mod names;

@@ -625,8 +625,7 @@ impl<'m> Planner<'m> {
             None => facts,
         };
         let known = known.map(|(loops, _)| loops);
-        let may_be_like =
-            known.is_none() && task.notation().is_none() && !facts.edge.rules.strict && !self.is_mapped(facts, task);
+        let may_be_like = known.is_none() && task.notation().is_none() && !self.is_mapped(facts, task);
         let depth_max = self.options.depth_max;
         let alike = (facts.number, set_aside, identity(task));
         let other = self.searched.get(&alike).filter(|_| may_be_like);

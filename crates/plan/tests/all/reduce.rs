@@ -91,3 +91,20 @@ fn a_mapping_keeps_to_the_tree() {
         assert!(error.to_string().contains("times a power of two"), "{error}");
     }
 }
+
+/// A call is split as one that is almost as large: where that is whole, so is this, and not at the other's end.
+#[test]
+fn what_is_like_a_whole_call_is_whole() {
+    let machine = machine(Some(1 << 20), 1);
+    let mut program = Program::new();
+    let dot = program.task(Dot::<f32>::default());
+    for (number, n) in [15_000, 16_001, 14_001, 15_999].into_iter().enumerate() {
+        let [a, b] =
+            ["a", "b"].map(|name| program.array::<f32, 1>(&format!("{name}{number}"), [n], Role::Input).unwrap());
+        let out = program.array::<f32, 1>(&format!("out{number}"), [1], Role::Output).unwrap();
+        program.call(dot, (a.all(), b.all(), out.all()), Scalars::new()).unwrap();
+    }
+    let options = PlanOptions { disk_buffer_bytes: 0, ..PlanOptions::default() };
+    let plan = Planner::new(&machine, Mapping::default(), options).plan(&program).unwrap();
+    check(&plan, &edge_rules(&machine)).unwrap();
+}
