@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::options::{MachineChoice, Options};
-use multigrain_machine::{Branch, Layout, Machine, Memory, MemoryId, readable_bytes};
+use multigrain_machine::{Machine, Memory, MemoryId, readable_bytes};
 
 /// The most workers of a run: far more than one computer has cores, few enough that their stacks and scratch memory do
 /// not bring it down.
@@ -42,33 +42,6 @@ pub fn main_memory(machine: &Machine) -> &Memory {
     below_disk.unwrap_or_else(|| machine.memory(machine.root()))
 }
 
-/// Of the room for local stores that lie in the main memory, the part that they take where it is less than they have: the rest is
-/// for what lies beside them.
-const STORES_SHARE: u64 = 2;
-/// Stores of less than a page are none.
-const STORE_MIN_BYTES: u64 = 4096;
-
-/// The machine with local stores, and memories of devices that are emulated, for which the main memory has so much room; `None`
-/// where it has room for them as they are.
-pub(crate) fn with_stores_within(machine: &Machine, room_bytes: u64) -> Option<Machine> {
-    let layout = Layout::of(machine);
-    let stores = || {
-        let copied = |branch: &&Branch| !branch.edge(machine).driver.views && !branch.edge(machine).driver.files;
-        let branches = layout.branches().iter().filter(copied);
-        branches.filter_map(|branch| Some((machine.memory(branch.child?), (branch.parents * branch.children) as u64)))
-    };
-    let bytes = stores().map(|(store, count)| store.capacity_bytes.saturating_mul(count));
-    let bytes = bytes.fold(0, u64::saturating_add);
-    if bytes <= room_bytes {
-        return None;
-    }
-    let part = room_bytes as f64 / (bytes as f64 * STORES_SHARE as f64);
-    stores().try_fold(machine.clone(), |machine, (store, _)| {
-        let pages = (store.capacity_bytes as f64 * part) as u64 / STORE_MIN_BYTES;
-        machine.with_capacity(&store.name, pages.max(1) * STORE_MIN_BYTES).ok()
-    })
-}
-
 /// As many workers as asked for, by changing the count of the lowest memory that has several, of a kind whose leaves are
 /// executed by workers, and not by a processor of its own.
 pub(crate) fn with_threads(machine: Machine, threads: usize) -> Result<Machine, Error> {
@@ -92,26 +65,4 @@ pub(crate) fn with_threads(machine: Machine, threads: usize) -> Result<Machine, 
         return Err(Error::Request(format!("--threads {threads}: machine {name} needs a multiple of {each}{beside}")));
     }
     Ok(machine.with_count(&memory.name.clone(), (threads - others) / each)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn local_stores_take_no_more_than_there_is_room_for() {
-        let machine = Machine::shipped("disk+local").unwrap().with_count("local", 57).unwrap();
-        let all = 57 * machine.memory(machine.find("local").unwrap()).capacity_bytes;
-        assert_eq!(with_stores_within(&machine, all), None);
-        for room in [all - 1, all / 3, 57 << 16] {
-            let smaller = with_stores_within(&machine, room).unwrap();
-            let bytes = 57 * smaller.memory(smaller.find("local").unwrap()).capacity_bytes;
-            assert!(
-                bytes <= room / STORES_SHARE && bytes + 57 * STORE_MIN_BYTES > room / STORES_SHARE,
-                "{room}: {bytes}"
-            );
-            assert_eq!(main_memory(&smaller), main_memory(&machine));
-        }
-        assert_eq!(with_stores_within(&Machine::shipped("disk").unwrap(), 0), None, "there are none");
-    }
 }

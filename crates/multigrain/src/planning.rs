@@ -8,7 +8,7 @@ use crate::keeps::{
     Keeps, LISTED_MIN, OWN_BYTES, PLAN_CALL_BYTES, PLAN_SHARE, calls_beside, check_kept, enough_for, held_beside,
     known_bytes, listed_max, longest_list, plan_bytes, workers_bytes,
 };
-use crate::limits::{main_memory, root_is_disk, with_stores_within};
+use crate::limits::{main_memory, root_is_disk};
 use crate::means::Means;
 use crate::options::MachineChoice;
 use crate::resume::GoingOn;
@@ -53,10 +53,7 @@ fn told_of(app: &str, mut error: PlanError) -> PlanError {
 /// All that a plan is made from.
 pub(crate) struct Asked {
     program: Program,
-    /// With local stores that the main memory has room for.
     machine: Machine,
-    /// With those that it was said to have, where they are larger.
-    as_said: Option<Machine>,
     mapping: Mapping,
     options: PlanOptions,
     /// Whose plan it is: of a cluster, each rank's.
@@ -80,24 +77,6 @@ impl Asked {
         give_free_memory_back();
         give_code_back();
         plan
-    }
-
-    /// Plans the job; where smaller local stores do not do, with those that the machine was said to have.
-    fn plan_or_as_said(mut self, job: &Job) -> (Asked, Result<Arc<Plan>, Error>) {
-        let plan = self.plan(job);
-        let lacks = |plan: &Result<Arc<Plan>, Error>, machine: &Machine| match plan {
-            Err(Error::Plan(PlanError::DoesNotFit { memory, .. })) => *memory != main_memory(machine).name,
-            Err(Error::Plan(error)) => !matches!(error, PlanError::TooLong { .. } | PlanError::TooManyCalls { .. }),
-            _ => false,
-        };
-        match self.as_said.take_if(|machine| lacks(&plan, machine)) {
-            Some(machine) => {
-                self.machine = machine;
-                let plan = self.plan(job);
-                (self, plan)
-            }
-            None => (self, plan),
-        }
     }
 
     /// What `plan` makes within the memory.
@@ -362,21 +341,10 @@ impl Means {
         // What could be run is planned as a run is.
         let is_executable = |memory: &Memory| memory.edge.is_none_or(|edge| edge.driver.executable);
         let simulated = simulated && !machine.memories().iter().all(is_executable);
-        let options = self.plan_options(job, &machine, simulated)?;
-        let room = || {
-            let known = known_bytes(&machine, job, options.disk_buffer_bytes);
-            (OWN_BYTES + main_memory(&machine).capacity_bytes).saturating_sub(known)
-        };
-        let smaller = if simulated { None } else { with_stores_within(&machine, room()) };
-        let (machine, as_said) = match smaller {
-            Some(smaller) => (smaller, Some(machine)),
-            None => (machine, None),
-        };
         Ok(Asked {
             program: job.program.clone(),
-            options,
+            options: self.plan_options(job, &machine, simulated)?,
             machine,
-            as_said,
             mapping: self.options.mapping.clone(),
             part: self.part(),
         })
@@ -385,9 +353,9 @@ impl Means {
     /// The plan of what was asked for. Where nobody has chosen the machine, arrays that memory has room for, but not for what they
     /// need beside them, lie on the disk, as larger ones do.
     pub(crate) fn plan(&self, asked: Asked, job: &Job, simulated: bool) -> Result<(Asked, Arc<Plan>), Error> {
-        let (asked, refused) = match asked.plan_or_as_said(job) {
-            (asked, Ok(plan)) => return Ok((asked, plan)),
-            (asked, Err(refused)) => (asked, refused),
+        let refused = match asked.plan(job) {
+            Ok(plan) => return Ok((asked, plan)),
+            Err(refused) => refused,
         };
         let lacks_room = matches!(
             refused,
@@ -403,8 +371,9 @@ impl Means {
         let Ok(machine) = choose::machine_with_disk(&self.options, job) else { return Err(refused) };
         choose::check_disk_room(&machine, job)?;
         let searches = asked.options.searches;
-        let (asked, plan) = self.asked_on(machine, job, simulated)?.searching(searches).plan_or_as_said(job);
-        Ok((asked, plan?))
+        let asked = self.asked_on(machine, job, simulated)?.searching(searches);
+        let plan = asked.plan(job)?;
+        Ok((asked, plan))
     }
 
     /// A run from the inputs. What was kept of the job before is given back first, unless this is the same.
@@ -436,7 +405,9 @@ impl Means {
         }
         .and_then(|machine| choose::check_disk_room(&machine, job).map(|()| machine))
         .map_err(cannot)?;
-        let asked = self.asked_on(machine, job, false)?;
+        let options = self.plan_options(job, &machine, false)?;
+        let (program, mapping) = (job.program.clone(), self.options.mapping.clone());
+        let asked = Asked { program, machine, mapping, options, part: self.part() };
         match asked.within(job, |planner| planner.plan_left(&going_on.left)) {
             Ok(plan) => Ok(Ready { asked, plan, memories: None }),
             Err(Error::Plan(

@@ -35,10 +35,6 @@ const JOBS: &[(&str, &str, u64, i32)] = &[
     ("fft3d --shape 2,2,100003 --check", "disk", 17, 2),
     ("fft3d --shape 2,2,100003 --check", "disk", 40, 0),
     ("fft3d --n 160", "disk+local", 4, 0),
-    // Local stores, and the memory of an emulated device, for which there is less room than they have.
-    ("sgemm --n 708 --threads 42 --check", "disk+local", 3, 0),
-    ("fft3d --n 96 --threads 48", "disk+local", 4, 0),
-    ("sgemv --n 3500 --check", "cpu+device", 60, 0),
     ("gravity --n 8000 --steps 8", "disk+local", 4, 0),
     ("gravity --n 20000 --steps 1 --check", "disk", 1, 0),
     ("gravity --n 20000 --steps 1 --picture orbits.png", "disk", 1, 0),
