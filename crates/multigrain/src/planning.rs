@@ -89,8 +89,8 @@ impl Asked {
         if self.options.simulated {
             return Ok(plan(&mut Planner::new(&self.machine, self.mapping.clone(), self.options.clone()))?);
         }
-        let mut shortens = true;
-        match self.weighed(job, &mut plan, self.options.searches, &mut shortens) {
+        let mut tried = Tried::default();
+        match self.weighed(job, &mut plan, self.options.searches, &mut tried) {
             // Lists that are too long for all the room there is are as long without a search.
             Err(Error::Plan(error @ PlanError::TooManyCalls { most, .. })) if most >= self.options.calls_max => {
                 Err(error.into())
@@ -99,27 +99,27 @@ impl Asked {
             Err(refused @ Error::Plan(PlanError::TooLong { .. })) => Err(refused),
             // What a search has found first may need room that is left by what is found without one.
             Err(refused) if self.options.searches => {
-                self.weighed(job, &mut plan, false, &mut shortens).map_err(|_| refused)
+                self.weighed(job, &mut plan, false, &mut tried).map_err(|_| refused)
             }
             planned => planned,
         }
     }
 
     /// Shorter lists, or room that is set aside for longer ones; `first_searched` says whether what they need is first looked for
-    /// with a search, `shortens` whether shorter lists are still to be tried.
+    /// with a search.
     fn weighed(
         &self,
         job: &Job,
         plan: &mut impl FnMut(&mut Planner<'_>) -> Result<Arc<Plan>, PlanError>,
         first_searched: bool,
-        shortens: &mut bool,
+        tried: &mut Tried,
     ) -> Result<Arc<Plan>, Error> {
-        let mut aside = None;
-        let shorter = self.found(job, plan, first_searched, None, &mut aside, shortens);
+        let shorter = self.found(job, plan, first_searched, None, tried);
         // Whichever takes less time.
         let is_slower = |aside: &Aside| shorter.as_ref().map_or(true, |plan| plan.seconds > aside.seconds);
-        let Some(aside) = aside.filter(is_slower) else { return shorter };
-        match (self.found(job, plan, first_searched, Some(aside), &mut None, &mut false), shorter) {
+        let Some(aside) = tried.aside.take().filter(is_slower) else { return shorter };
+        let mut shortened = Tried { shortened: true, aside: None };
+        match (self.found(job, plan, first_searched, Some(aside), &mut shortened), shorter) {
             (Ok(beside), Ok(shorter)) if beside.seconds >= shorter.seconds => Ok(shorter),
             (Ok(beside), _) => Ok(beside),
             (Err(_), shorter) => shorter,
@@ -127,15 +127,14 @@ impl Asked {
     }
 
     /// With lists that are short enough for the plan to need no room of its own, if that can be and they were not tried before, or
-    /// with room set aside for it from the `start`; what else would have fitted so is left in `aside`.
+    /// with room set aside for it from the `start`; what else would have fitted so is left in `tried`.
     fn found(
         &self,
         job: &Job,
         plan_for: &mut impl FnMut(&mut Planner<'_>) -> Result<Arc<Plan>, PlanError>,
         first_searched: bool,
         start: Option<Aside>,
-        aside: &mut Option<Aside>,
-        shortens: &mut bool,
+        tried: &mut Tried,
     ) -> Result<Arc<Plan>, Error> {
         let main = main_memory(&self.machine);
         let (name, capacity_bytes) = (main.name.clone(), main.capacity_bytes);
@@ -145,7 +144,7 @@ impl Asked {
         let (mut machine, mut options) = (self.machine.clone(), self.options.clone());
         // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
         let (mut of_plan, mut beside, mut before) = (0_u64, 0_u64, None);
-        let mut shorter = if *shortens { 0 } else { u32::MAX };
+        let mut shorter = if tried.shortened { u32::MAX } else { 0 };
         if let Some(Aside { listed_max, bytes, .. }) = start {
             (options.listed_max, of_plan) = (listed_max, bytes);
             options.calls_max = self.options.calls_max.min(calls_beside(of_plan, job.kept_bytes()));
@@ -170,7 +169,7 @@ impl Asked {
                 Err(PlanError::TooLong { calls, .. }) if options.listed_max / 2 >= LISTED_MIN && shorter < u32::MAX => {
                     let fitting = calls_beside(0, job.kept_bytes());
                     (options.listed_max, shorter) = (shorter_list(options.listed_max, calls, fitting), shorter + 1);
-                    *shortens = false;
+                    tried.shortened = true;
                     continue;
                 }
                 // With less room for blocks there are no fewer calls.
@@ -223,9 +222,10 @@ impl Asked {
                     return Err(keeps.does_not_fit(job, &name, capacity_bytes, plan.driver));
                 }
                 let found = Aside::of(&plan, &keeps, options.listed_max, capacity_bytes);
-                let is_best = |found: &Aside| !runs && aside.as_ref().is_none_or(|best| found.seconds < best.seconds);
+                let is_best =
+                    |found: &Aside| !runs && tried.aside.as_ref().is_none_or(|best| found.seconds < best.seconds);
                 if let Some(found) = found.filter(is_best) {
-                    *aside = Some(found);
+                    tried.aside = Some(found);
                 }
                 // What shorter lists have not changed, others do not change.
                 let found = Some((plan.seconds, plan.calls.len()));
@@ -238,7 +238,7 @@ impl Asked {
                     let own_calls = (keeps.own + OWN_BYTES) / PLAN_CALL_BYTES;
                     let fitting = calls_beside(0, others);
                     (options.listed_max, shorter) = (shorter_list(listed, own_calls, fitting), shorter + 1);
-                    *shortens = false;
+                    tried.shortened = true;
                     continue;
                 }
                 if runs {
@@ -274,6 +274,15 @@ impl Asked {
             && self.options == other.options
             && is_same_machine(&self.machine, &other.machine)
     }
+}
+
+/// What attempts to plan a job have left for later ones.
+#[derive(Default)]
+struct Tried {
+    /// The best that would fit with room set aside.
+    aside: Option<Aside>,
+    /// Whether shorter lists were tried.
+    shortened: bool,
 }
 
 /// A plan that would fit with blocks that are smaller by what it takes itself.

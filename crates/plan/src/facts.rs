@@ -108,8 +108,13 @@ impl EdgeFacts<'_> {
 
     /// Whether blocks fit, with what is set aside beside them, and so do the partial results of a reduction in the parent memory.
     pub(crate) fn fits(&self, footprint: u64, reserved: u64, partials: u64) -> bool {
-        (!self.stages() || footprint.saturating_add(reserved) <= self.total_bytes)
-            && partials <= self.own_partials_bytes_max
+        self.lacking_bytes(footprint, reserved, partials) == 0
+    }
+
+    /// For how many bytes of these there is no room, here and in the parent memory.
+    pub(crate) fn lacking_bytes(&self, footprint: u64, reserved: u64, partials: u64) -> u64 {
+        let here = if self.stages() { footprint.saturating_add(reserved).saturating_sub(self.total_bytes) } else { 0 };
+        here.saturating_add(partials.saturating_sub(self.own_partials_bytes_max))
     }
 
     pub(crate) fn stages(&self) -> bool {

@@ -96,11 +96,11 @@ pub(crate) fn by_looking(
         let found = in_parallel(workers, ways, |way| look(facts, scope, way.tunables.clone(), way.calls));
         found.into_iter().collect::<Result<Vec<Candidate>, SplitError>>()
     };
-    let mut looks = Looks::new(&ways, lists.iter().map(Vec::len).collect());
+    let mut looks = Looks::new(&ways, &lists.iter().map(Vec::len).collect::<Vec<usize>>());
+    // Whether something fits is asked where what is looked at first does not.
+    let mut is_proved = !facts.stages();
     // Each doubling of the number of calls is searched before all of it is looked at; that nothing fits is known only when
     // everything has been looked at.
-    // One that fits, which is asked for where those that are looked at first do not.
-    let mut proof: Option<Option<usize>> = None;
     for (least, searching) in least.iter().flat_map(|&least| [(least, true), (least, false)]) {
         let obeys = |c: &Candidate| facts.fits(c.footprint, c.reserved, c.partials) && c.movable >= least;
         let mut from = 0;
@@ -116,20 +116,18 @@ pub(crate) fn by_looking(
                 let probed = if is_long { longest.saturating_mul(PROBES) } else { 0 };
                 let (spread, apart) = looks.spread(class.clone(), probed.max(looked_max(seconds) / 2));
                 looks.look(spread, &look)?;
-                if proof.is_none() && facts.stages() && !looks.of(class.clone()).any(obeys) {
-                    proof = Some(one_that_fits(facts, scope, &ways)?);
+                if !is_proved && !looks.of(class.clone()).any(obeys) {
+                    one_fits(facts, scope, &ways)?;
+                    is_proved = true;
                 }
-                let fits = proof.flatten();
-                looks.look(fits.filter(|place| class.contains(place)), &look)?;
                 // Of long lists only where some fit, of others also to find out whether one does.
                 if !is_long || looks.of(class.clone()).any(obeys) {
-                    let need = |c: &Candidate| if obeys(c) { 0 } else { c.footprint.saturating_add(c.reserved) };
+                    let rank = |c: &Candidate| (!obeys(c), facts.lacking_bytes(c.footprint, c.reserved, c.partials));
                     let better = |a: &Candidate, b: &Candidate| {
-                        need(a).cmp(&need(b)).then(a.price.total_cmp(&b.price)).then(a.calls.cmp(&b.calls))
+                        rank(a).cmp(&rank(b)).then(a.price.total_cmp(&b.price)).then(a.calls.cmp(&b.calls))
                     };
-                    // Where other searches have left nothing, as many as a list has that is known to fit.
-                    let one = fits.map_or(0, |place| ways[place].calls);
-                    let worth = |best: &Candidate| (looked_max(best.guess) / 2).max(one);
+                    // Where other searches have left nothing, as many as a list has.
+                    let worth = |best: &Candidate| (looked_max(best.guess) / 2).max(longest);
                     looks.climb(class.clone(), apart, worth, better, &look)?;
                 }
             }
@@ -139,7 +137,7 @@ pub(crate) fn by_looking(
                 return Ok(Found { planned: best.planned.saturating_add(as_planned(facts, looks.calls)), ..best });
             }
         }
-        if !strict && ways.last().is_none_or(|way| way.calls <= few) {
+        if !strict && looks.of(0..ways.len()).count() == ways.len() {
             break;
         }
     }
@@ -159,30 +157,29 @@ fn all_ways(task: &TaskRef, shape: &CallShape, lists: &[Vec<u64>], known: Option
     combinations(lists).enumerate().map(way).chain(known).collect()
 }
 
-/// The place of the first of the ways with the smallest blocks that fits.
+/// Asks whether one of the ways with the smallest blocks fits.
 ///
 /// # Errors
 /// [`Unfit::Smallest`] where none of these does: blocks grow with each of their lengths, so that nothing fits then.
-fn one_that_fits(facts: &EdgeFacts<'_>, scope: &Scope, ways: &[Way]) -> Result<Option<usize>, Unfit> {
-    let mut smallest: Option<(u64, usize)> = None;
+fn one_fits(facts: &EdgeFacts<'_>, scope: &Scope, ways: &[Way]) -> Result<(), Unfit> {
+    let mut smallest: Option<(u64, &Way)> = None;
     for some in smallest_of(ways).chunks(MEASURED_AT_ONCE) {
-        let needed = in_parallel(usize::MAX, some, |&place| {
-            let split = as_counted(facts, scope, split_with(scope, &ways[place].tunables)?)?;
+        let needed = in_parallel(usize::MAX, some, |way| {
+            let split = as_counted(facts, scope, split_with(scope, &way.tunables)?)?;
             let (footprint, reserved) = footprint(facts, &split);
             Ok::<_, SplitError>(footprint.saturating_add(reserved))
         });
-        for (needed, &place) in needed.into_iter().zip(some) {
+        for (needed, way) in needed.into_iter().zip(some) {
             let needed = needed?;
             if needed <= facts.total_bytes {
-                return Ok(Some(place));
+                return Ok(());
             }
             if smallest.is_none_or(|(least, _)| needed < least) {
-                smallest = Some((needed, place));
+                smallest = Some((needed, way));
             }
         }
     }
-    let Some((_, place)) = smallest else { return Ok(None) };
-    let Way { tunables, calls, .. } = &ways[place];
+    let Some((_, Way { tunables, calls, .. })) = smallest else { return Ok(()) };
     Err(Unfit::Smallest(Box::new(look(facts, scope, tunables.clone(), *calls)?)))
 }
 
@@ -208,8 +205,8 @@ fn as_split(task: &TaskRef, shape: &CallShape, ways: &mut Vec<Way>) -> Result<u6
     Ok(lists)
 }
 
-/// The places of those beside which no other is shorter along one axis and as long along the others.
-fn smallest_of(ways: &[Way]) -> Vec<usize> {
+/// Those beside which no other is shorter along one axis and as long along the others.
+fn smallest_of(ways: &[Way]) -> Vec<&Way> {
     let others = |tunables: &Tunables, axis: usize| {
         let lengths = tunables.iter().enumerate().filter(|(number, _)| *number != axis);
         (axis, lengths.map(|(_, (_, length))| length).collect::<SmallVec<[u64; 4]>>())
@@ -224,7 +221,7 @@ fn smallest_of(ways: &[Way]) -> Vec<usize> {
     let is_shortest = |tunables: &Tunables| {
         tunables.iter().enumerate().all(|(axis, (_, length))| shortest[&others(tunables, axis)] == length)
     };
-    (0..ways.len()).filter(|&place| is_shortest(&ways[place].tunables)).collect()
+    ways.iter().filter(|way| is_shortest(&way.tunables)).collect()
 }
 
 /// Bytes of the blocks of the largest call, and of what is not for blocks.

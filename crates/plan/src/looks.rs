@@ -7,7 +7,6 @@ use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
 
 /// A way of choosing tunables.
-#[derive(Clone)]
 pub(crate) struct Way {
     /// About how many sub-calls it stands for.
     pub(crate) calls: u64,
@@ -19,8 +18,8 @@ pub(crate) struct Way {
 /// Ways in the order of their calls, and what is known of them.
 pub(crate) struct Looks<'w> {
     ways: &'w [Way],
-    /// How many lengths there are of each axis.
-    lengths: Vec<usize>,
+    /// For each axis, how many lengths there are of it, and by how much the next one's combination is numbered higher.
+    axes: Vec<(usize, usize)>,
     /// Where each combination is among the ways.
     places: Vec<Option<u32>>,
     found: Vec<Option<Box<Candidate>>>,
@@ -29,12 +28,14 @@ pub(crate) struct Looks<'w> {
 }
 
 impl<'w> Looks<'w> {
-    pub(crate) fn new(ways: &'w [Way], lengths: Vec<usize>) -> Looks<'w> {
+    pub(crate) fn new(ways: &'w [Way], lengths: &[usize]) -> Looks<'w> {
         let mut places = vec![None; lengths.iter().product()];
+        let strides = lengths.iter().scan(1, |stride, length| Some(std::mem::replace(stride, *stride * length)));
+        let axes = lengths.iter().copied().zip(strides).collect();
         for (place, number) in ways.iter().enumerate().filter_map(|(place, way)| Some((place, way.number?))) {
             places[number] = Some(place as u32);
         }
-        Looks { ways, lengths, places, found: vec![None; ways.len()], calls: 0 }
+        Looks { ways, axes, places, found: vec![None; ways.len()], calls: 0 }
     }
 
     /// Looks at those of these that were not looked at.
@@ -97,7 +98,7 @@ impl<'w> Looks<'w> {
         look: &impl Fn(&[&Way]) -> Result<Vec<Candidate>, E>,
     ) -> Result<(), E> {
         let start = self.calls;
-        let farthest = apart.min(self.lengths.iter().copied().max().unwrap_or(0));
+        let farthest = apart.min(self.axes.iter().map(|&(length, _)| length).max().unwrap_or(0));
         let (mut wide, mut apart) = (LEANEST, farthest);
         loop {
             let mut best: Vec<usize> = class.clone().filter(|&place| self.found[place].is_some()).collect();
@@ -134,33 +135,29 @@ impl<'w> Looks<'w> {
     /// How far apart ways may be along every axis, by a power of two of lengths, so that this is still one of them; the ends of
     /// an axis always are.
     fn apart(&self, place: usize) -> usize {
-        let Some(mut number) = self.ways[place].number else { return usize::MAX };
-        let along = |&length: &usize| {
-            let at = number % length;
-            number /= length;
+        let Some(number) = self.ways[place].number else { return usize::MAX };
+        let along = |&(length, stride): &(usize, usize)| {
+            let at = number / stride % length;
             if at == 0 || at + 1 == length { usize::MAX } else { 1 << at.trailing_zeros() }
         };
-        self.lengths.iter().map(along).min().unwrap_or(usize::MAX)
+        self.axes.iter().map(along).min().unwrap_or(usize::MAX)
     }
 
     /// Ways that differ from this one by so many lengths along one axis, or along two in opposite directions, so that blocks
     /// stay about as large.
     fn around(&self, place: usize, apart: usize) -> Vec<usize> {
         let Some(number) = self.ways[place].number else { return Vec::new() };
-        let axes = self.lengths.len();
-        let strides: Vec<usize> =
-            self.lengths.iter().scan(1, |stride, length| Some(std::mem::replace(stride, *stride * length))).collect();
         // Towards shorter blocks and towards longer ones, from which ends are not left.
         let moved = |number: usize, axis: usize, shorter: bool| {
-            let (length, stride) = (self.lengths[axis], strides[axis]);
+            let (length, stride) = self.axes[axis];
             let at = number / stride % length;
             let to = if shorter { (at + apart).min(length - 1) } else { at.saturating_sub(apart) };
             (to != at).then(|| number - at * stride + to * stride)
         };
         let mut numbers: Vec<usize> = Vec::new();
-        for axis in 0..axes {
+        for axis in 0..self.axes.len() {
             numbers.extend([true, false].into_iter().filter_map(|shorter| moved(number, axis, shorter)));
-            let others = (0..axes).filter(|&other| other != axis);
+            let others = (0..self.axes.len()).filter(|&other| other != axis);
             numbers.extend(others.filter_map(|other| moved(moved(number, axis, true)?, other, false)));
         }
         numbers.into_iter().filter_map(|number| Some(self.places[number]? as usize)).collect()
@@ -198,7 +195,7 @@ mod tests {
     fn a_sample_is_spread_and_no_larger_than_asked() {
         for lengths in [&[1][..], &[28], &[2, 30], &[17, 23], &[9, 8, 13], &[5, 6, 7, 8]] {
             let ways = ways(lengths);
-            let looks = Looks::new(&ways, lengths.to_vec());
+            let looks = Looks::new(&ways, lengths);
             for calls_max in [0, 1, 5, 100, 3000, 20_000, u64::MAX] {
                 let (spread, apart) = looks.spread(0..ways.len(), calls_max);
                 let calls: u64 = spread.iter().map(|&place| ways[place].calls).sum();
@@ -222,18 +219,18 @@ mod tests {
         let lengths = [24, 21, 19];
         let ways = ways(&lengths);
         for (x, y, z) in [(3, 17, 5), (24, 1, 1), (1, 1, 19), (12, 11, 10), (7, 20, 2)] {
-            // A valley across the axes, and only part of it fits.
+            // A valley across the axes, whose walls are so steep that a step along one axis only leads up.
             let price = |way: &Way| {
                 let at = |name| way.tunables.get(name, 1) as f64;
                 let (a, b, c) = (at("a") - f64::from(x), at("b") - f64::from(y), at("c") - f64::from(z));
-                a * a + b * b + c * c + (a + b) * (a + b)
+                a * a + b * b + c * c + 1e3 * (a + b + c).abs()
             };
             let look = |ways: &[&Way]| {
-                let look = |way: &&Way| candidate(way, price(way), u64::from(way.calls < x as u64 * 2));
+                let look = |way: &&Way| candidate(way, price(way), u64::from(way.calls < 6));
                 Ok::<_, Infallible>(ways.iter().map(look).collect())
             };
             let better = |a: &Candidate, b: &Candidate| a.footprint.cmp(&b.footprint).then(a.price.total_cmp(&b.price));
-            let mut looks = Looks::new(&ways, lengths.to_vec());
+            let mut looks = Looks::new(&ways, &lengths);
             let most = looks.in_all(0..ways.len()) / 8;
             let (spread, apart) = looks.spread(0..ways.len(), most / 2);
             looks.look(spread, &look).unwrap();

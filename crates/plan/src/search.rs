@@ -68,7 +68,8 @@ pub(crate) fn choose(
 const ALIKE: u64 = 8;
 
 /// For a call of a task whose split is free: as many pieces along each axis as another call has that is almost as large, where
-/// that fits and the edge's rules let it pass. So of a list of which no two calls have one shape, as of sequences, one is searched for and not each.
+/// that fits and the edge's rules let it pass. So of a list of which no two calls have one shape, as of sequences, one is
+/// searched for and not each.
 pub(crate) fn like(
     facts: &EdgeFacts<'_>,
     task: &TaskRef,

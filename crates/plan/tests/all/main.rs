@@ -4,6 +4,7 @@ mod barriers;
 mod broadcasts;
 mod check_errors;
 mod check_random;
+mod free;
 mod held;
 mod numbered;
 mod parts;
