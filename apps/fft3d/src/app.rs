@@ -92,7 +92,7 @@ impl Application for Args {
         };
         let job = job.with_check_bytes(
             "transforming a line in double precision for --check".to_owned(),
-            check::transform_bytes(shape),
+            check::check_bytes(shape, 1),
         );
         let job = match &self.output {
             Some(path) => job.with_sink(result, output(path)?),

@@ -21,8 +21,8 @@ use std::f64::consts::TAU;
 
 /// Independent functionals.
 const ROUNDS: u64 = 2;
-/// Bytes that the sums of one line take, before and after, with what transforms them.
-const LINE_BYTES: u64 = 80;
+/// Bytes that the sums of one line take.
+const LINE_BYTES: u64 = 24;
 
 /// Where the volume is found as it was before.
 pub(crate) enum Initial {
@@ -60,8 +60,7 @@ pub(crate) fn check(
     seed: u64,
 ) -> Result<Checked, Error> {
     let elements: u64 = shape.iter().product();
-    let lines = shape[0] * shape[1];
-    let kept = if LINE_BYTES * lines <= outcome.check_bytes() / 2 { 2 } else { 1 };
+    let kept = if check_bytes(shape, 2) <= outcome.check_bytes() / 2 { 2 } else { 1 };
     let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
     let factor = if inverse { 1.0 / elements as f64 } else { 1.0 };
     let allowed = rounding_bound(roundings(shape));
@@ -131,20 +130,27 @@ impl Functional {
     }
 }
 
-/// Bytes that RustFFT takes at most for a line of such a volume, with the line: for a length with prime factors that it has no
-/// kernels for, those of Bluestein's algorithm (twiddles, spectrum, buffer and scratch memory of a power of two, line and chirp).
-pub(crate) fn transform_bytes(shape: [u64; 3]) -> u64 {
+/// Bytes that a check takes at most which keeps so many of the axes: sums, weights along the other axes with their transforms,
+/// and what RustFFT takes for a line. That is twiddles and scratch memory, or, for a length with prime factors that it has no
+/// kernels for, those of Bluestein's algorithm (twiddles, spectrum, buffer and scratch memory of a power of two, and the chirp).
+pub(crate) fn check_bytes(shape: [u64; 3], kept: usize) -> u64 {
     const KERNEL_MAX: u64 = 31;
-    let of = |n: u64| {
+    let beside = |n: u64| {
         let rest = (2..=KERNEL_MAX).fold(n, |mut rest, factor| {
             while rest > 1 && rest.is_multiple_of(factor) {
                 rest /= factor;
             }
             rest
         });
-        16 * if rest == 1 { 3 * n } else { 4 * (2 * n).next_power_of_two() + 2 * n }
+        if rest == 1 { 2 * n } else { 4 * (2 * n).next_power_of_two() + n }
     };
-    shape.map(of).into_iter().max().unwrap_or(0)
+    let sums = LINE_BYTES * shape[..kept].iter().product::<u64>();
+    let weights: u64 = shape[kept..].iter().map(|n| 2 * n).sum();
+    // Where two axes are kept, a line along the first is copied.
+    let copied = if kept == 2 { shape[0] } else { 0 };
+    let line = copied + shape.map(beside).into_iter().max().unwrap_or(0);
+    // Those of the elements are transformed before there are any of the results.
+    16 * weights + sums + sums.max(16 * line)
 }
 
 /// Transforms a dense array of one or two dimensions along all of them, without a factor.

@@ -34,6 +34,11 @@ const JOBS: &[(&str, &str, u64, i32)] = &[
     // Of a long prime length, whose check has no room.
     ("fft3d --shape 2,2,100003 --check", "disk", 17, 2),
     ("fft3d --shape 2,2,100003 --check", "disk", 40, 0),
+    // Weights of one long line, and their transforms.
+    ("fft3d --shape 1,1,1594323 --check", "disk", 90, 2),
+    ("fft3d --shape 1,1,1594323 --check", "disk", 108, 0),
+    ("fft3d --shape 1,1594323,1 --check", "disk", 108, 0),
+    ("fft3d --shape 1594323,1,1 --check", "disk", 96, 0),
     ("fft3d --n 160", "disk+local", 4, 0),
     ("gravity --n 8000 --steps 8", "disk+local", 4, 0),
     ("gravity --n 20000 --steps 1 --check", "disk", 1, 0),
