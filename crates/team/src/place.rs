@@ -3,6 +3,8 @@
 //! The workers that a thread leads are always a contiguous range that begins with itself. A fork hands disjoint parts
 //! of that range to the workers it starts, for as long as it lasts, so at any time every worker is led by exactly
 //! one thread. That is what makes a mailbox safe to write without a lock.
+//!
+//! A place belongs to a stack: where a thread has several, each is at its own place whenever it goes on.
 
 use std::cell::Cell;
 
@@ -35,6 +37,12 @@ thread_local! {
 #[inline]
 pub(crate) fn current() -> Place {
     PLACE.with(Cell::get)
+}
+
+/// Puts the thread at a place that it had before: a stack of its own, which another has left since, goes on.
+#[inline]
+pub(crate) fn go_back(place: Place) {
+    PLACE.with(|cell| cell.set(place));
 }
 
 /// Takes a place until it is dropped; then the thread is back where it was.

@@ -10,6 +10,8 @@ use multigrain_schedule::policy::{Part, Start};
 use multigrain_schedule::strands::{Next, Slice, Tallies};
 use multigrain_trace::Tick;
 
+use crate::place;
+
 use super::head::Head;
 use super::log::Log;
 use super::seat::{Post, Served};
@@ -140,7 +142,10 @@ impl<'r> Host<'r> {
     fn go_on(&self, place: &mut Option<Fiber>, stacks: &mut Vec<DefaultStack>) {
         let Some(fiber) = place else { unreachable!("only strands that have not ended are in line") };
         self.counts.borrow_mut().switches += 1;
-        if let CoroutineResult::Return(()) = fiber.resume(()) {
+        let here = place::current();
+        let result = fiber.resume(());
+        place::go_back(here);
+        if let CoroutineResult::Return(()) = result {
             stacks.extend(place.take().map(Fiber::into_stack));
             self.strand_ended();
         }

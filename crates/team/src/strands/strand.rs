@@ -11,6 +11,7 @@ use multigrain_schedule::policy::{Arrival, Start};
 use multigrain_schedule::strands::{Done, Slice, Way};
 use multigrain_trace::Tick;
 
+use crate::place;
 use crate::sync::Ordering;
 
 use super::done::Link;
@@ -180,7 +181,10 @@ impl Strand<'_> {
     }
 
     fn switch_out(&self) {
+        // Other strands of this thread take and leave places meanwhile.
+        let here = place::current();
         self.switch.suspend(());
+        place::go_back(here);
     }
 
     fn offload_now<T: Task>(&self, task: &T) -> T::Output {

@@ -7,12 +7,12 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use multigrain_team::SpinLimit;
 use multigrain_team::jobs::Dispatch;
 use multigrain_team::strands::{
     Hosts, Outcome, Policy, Rows, RunError, Scheduler, SchedulerError, SchedulerOptions, Statistics, Strand, Task,
     TaskKind,
 };
+use multigrain_team::{SpinLimit, Team, TeamOptions};
 use multigrain_trace::{Kind, Record, Trace};
 use proptest::prelude::*;
 
@@ -364,4 +364,46 @@ fn what_cannot_be_is_refused() {
     let huge = SchedulerOptions { stack_bytes: 1 << 60, ..options("mgps", 1, Hosts::Workers) };
     let error = Scheduler::new(huge).unwrap().run(vec![|_: &Strand<'_>| ()]).unwrap_err();
     assert!(error.to_string().starts_with("no memory for the stack of strand 0"), "{error}");
+}
+
+/// Two strands of one thread that are in two teams by turns, the one that is in last out first: neither is where the other is.
+#[test]
+fn a_strand_leaves_no_other_in_its_team() {
+    let team = || {
+        Team::new(TeamOptions { workers: 2, bind: false, spin: SpinLimit::from_ns(1000) })
+            .expect("a team of two is made")
+    };
+    let (first, second) = (team(), team());
+    let scheduler =
+        Scheduler::new(SchedulerOptions { throttle: false, ..options("edtlp", 2, Hosts::Own(1)) }).unwrap();
+    let [is_in, is_second_in, is_out] = [const { AtomicBool::new(false) }; 3];
+    let until = |told: &AtomicBool| {
+        while !told.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+    };
+    let strands: Vec<Box<dyn FnOnce(&Strand<'_>) -> [bool; 4] + Send>> = vec![
+        Box::new(|me: &Strand<'_>| {
+            let inside = first.run(|| {
+                is_in.store(true, Ordering::SeqCst);
+                me.offload_call(CALL, || until(&is_second_in));
+                [first.is_here(), second.is_here()]
+            });
+            is_out.store(true, Ordering::SeqCst);
+            [inside[0], inside[1], first.is_here(), second.is_here()]
+        }),
+        Box::new(|me: &Strand<'_>| {
+            me.offload_call(CALL, || until(&is_in));
+            let inside = second.run(|| {
+                me.offload_call(CALL, || {
+                    is_second_in.store(true, Ordering::SeqCst);
+                    until(&is_out);
+                });
+                [second.is_here(), first.is_here()]
+            });
+            [inside[0], inside[1], second.is_here(), first.is_here()]
+        }),
+    ];
+    let outcome = scheduler.run(strands).unwrap();
+    assert_eq!(outcome.results, [[true, false, false, false]; 2]);
 }
