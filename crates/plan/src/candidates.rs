@@ -53,6 +53,20 @@ pub(crate) struct Candidate {
     pub(crate) movable: Movable,
 }
 
+impl Candidate {
+    /// What its blocks need, with what is set aside beside them.
+    pub(crate) fn needed_bytes(&self) -> u64 {
+        self.footprint.saturating_add(self.reserved)
+    }
+
+    /// One that fits nowhere.
+    pub(crate) fn unfit(tunables: Tunables, calls: u64) -> Candidate {
+        let (guess, price) = (0.0, f64::INFINITY);
+        let (footprint, reserved, partials, movable) = (u64::MAX, 0, 0, Movable::No);
+        Candidate { tunables, calls, footprint, reserved, partials, guess, price, movable }
+    }
+}
+
 /// What a search has chosen, and how many sub-calls it planned and looked at to do so, as [`CALLS_PLANNED_MAX`] counts them.
 pub(crate) struct Found {
     pub(crate) tunables: Tunables,

@@ -374,8 +374,7 @@ fn a_strand_leaves_no_other_in_its_team() {
             .expect("a team of two is made")
     };
     let (first, second) = (team(), team());
-    let scheduler =
-        Scheduler::new(SchedulerOptions { throttle: false, ..options("edtlp", 2, Hosts::Own(1)) }).unwrap();
+    let scheduler = Scheduler::new(SchedulerOptions { throttle: false, ..options("edtlp", 2, Hosts::Own(1)) }).unwrap();
     let [is_in, is_second_in, is_out] = [const { AtomicBool::new(false) }; 3];
     let until = |told: &AtomicBool| {
         while !told.load(Ordering::SeqCst) {
