@@ -366,6 +366,9 @@ fn what_cannot_be_is_refused() {
     assert!(error.to_string().starts_with("no memory for the stack of strand 0"), "{error}");
 }
 
+/// A strand's program, and in which of two teams it is inside and after.
+type InTeams<'a> = Box<dyn FnOnce(&Strand<'_>) -> [bool; 4] + Send + 'a>;
+
 /// Two strands of one thread that are in two teams by turns, the one that is in last out first: neither is where the other is.
 #[test]
 fn a_strand_leaves_no_other_in_its_team() {
@@ -381,7 +384,7 @@ fn a_strand_leaves_no_other_in_its_team() {
             std::thread::yield_now();
         }
     };
-    let strands: Vec<Box<dyn FnOnce(&Strand<'_>) -> [bool; 4] + Send>> = vec![
+    let strands: Vec<InTeams<'_>> = vec![
         Box::new(|me: &Strand<'_>| {
             let inside = first.run(|| {
                 is_in.store(true, Ordering::SeqCst);
