@@ -58,13 +58,6 @@ impl Candidate {
     pub(crate) fn needed_bytes(&self) -> u64 {
         self.footprint.saturating_add(self.reserved)
     }
-
-    /// One that fits nowhere.
-    pub(crate) fn unfit(tunables: Tunables, calls: u64) -> Candidate {
-        let (guess, price) = (0.0, f64::INFINITY);
-        let (footprint, reserved, partials, movable) = (u64::MAX, 0, 0, Movable::No);
-        Candidate { tunables, calls, footprint, reserved, partials, guess, price, movable }
-    }
 }
 
 /// What a search has chosen, and how many sub-calls it planned and looked at to do so, as [`CALLS_PLANNED_MAX`] counts them.

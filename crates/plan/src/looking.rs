@@ -12,10 +12,9 @@ use crate::looks::{Looks, Way};
 use crate::loops::turns;
 use crate::rules::{Movable, movable};
 use crate::scope::{Scope, Split};
-use multigrain_program::{CallShape, Region, SplitError, SplitProblem, Tunable, Tunables};
+use multigrain_program::{CallShape, Region, SplitError, Tunables};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use std::cell::Cell;
 
 /// More sub-calls than this are considered only when nothing with fewer fits.
 const CALLS_FEW: u64 = 2048;
@@ -54,19 +53,14 @@ pub(crate) fn by_looking(
     let children = facts.children as u64;
     let few = if facts.stages() { CALLS_FEW.max(CALLS_FEW_CHILD * children) } else { CALLS_FEW_SHARED * children };
     let mut ways = all_ways(task, shape, lists, known);
-    // A split may make several lists of what its axes say is one. Where blocks are copied the whole must be short; in a shared
-    // memory each list is balanced by itself.
+    // A split may make several lists of what its axes say is one, as the shortest list of several calls tells. Where blocks
+    // are copied the whole must be short; in a shared memory each list is balanced by itself.
     let several = |way: &&mut Way| way.calls > 1;
-    let several_lists = match task.notation() {
-        None => as_cut(task, shape, &mut ways)?,
-        Some(_) if !facts.stages() => 1,
-        Some(_) => match ways.iter_mut().filter(several).min_by_key(|way| way.calls) {
-            Some(way) => task.split(shape, &way.tunables)?.len() as u64 / way.calls,
-            None => 1,
-        },
-    };
-    if facts.stages() && several_lists > 1 {
-        ways.iter_mut().filter(several).for_each(|way| way.calls = way.calls.saturating_mul(several_lists));
+    if let Some(way) = ways.iter_mut().filter(several).min_by_key(|way| way.calls)
+        && facts.stages()
+    {
+        let lists = (task.split(shape, &way.tunables)?.len() as u64 / way.calls).max(1);
+        ways.iter_mut().filter(several).for_each(|way| way.calls = way.calls.saturating_mul(lists));
     }
     let stages = task.stages(shape)?.len() as u64;
     if task.notation().is_none() {
@@ -95,22 +89,12 @@ pub(crate) fn by_looking(
     };
     let seconds = facts.run_seconds(&**task, shape) / children as f64;
     let looked_max = |seconds: f64| calls_planned(facts, LOOKED_FOR_EACH * seconds.max(1.0));
-    let uncounted = Cell::new(None);
     let look = |ways: &[&Way]| {
         let longest = ways.iter().map(|way| way.calls).max().unwrap_or(1);
         // Where blocks are copied, what was counted is all of a list.
         let workers = if facts.stages() { usize::MAX } else { at_once(facts, longest) };
         let found = in_parallel(workers, ways, |way| look(facts, scope, way.tunables.clone(), way.calls));
-        // One that makes far more calls than it was counted to make does not fit.
-        let or_unfit = |(found, way): (Result<Candidate, SplitError>, &&Way)| match found {
-            Err(error) if is_uncounted(&error) => {
-                let unfit = Candidate::unfit(way.tunables.clone(), way.calls);
-                uncounted.set(Some(error));
-                Ok(unfit)
-            }
-            found => found,
-        };
-        found.into_iter().zip(ways).map(or_unfit).collect::<Result<Vec<Candidate>, SplitError>>()
+        found.into_iter().collect::<Result<Vec<Candidate>, SplitError>>()
     };
     let mut looks = Looks::new(&ways, &lists.iter().map(Vec::len).collect::<Vec<usize>>());
     // Whether something fits is asked where what is looked at first does not.
@@ -159,9 +143,6 @@ pub(crate) fn by_looking(
         }
     }
     let smallest = looks.of(0..ways.len()).min_by_key(|c| c.needed_bytes()).cloned();
-    if let (Some(u64::MAX), Some(error)) = (smallest.as_ref().map(Candidate::needed_bytes), uncounted.take()) {
-        return Err(error.into());
-    }
     Err(smallest.map_or(Unfit::Nothing, |smallest| Unfit::Smallest(Box::new(smallest))))
 }
 
@@ -191,10 +172,7 @@ fn one_fits(facts: &EdgeFacts<'_>, scope: &Scope, ways: &[Way], other_bytes: u64
             Ok::<_, SplitError>(footprint.saturating_add(reserved))
         });
         for (needed, way) in needed.into_iter().zip(some) {
-            let needed = match needed {
-                Err(error) if is_uncounted(&error) => return Ok(()),
-                needed => needed?,
-            };
+            let needed = needed?;
             if needed <= facts.total_bytes || needed > other_bytes {
                 return Ok(());
             }
@@ -207,78 +185,25 @@ fn one_fits(facts: &EdgeFacts<'_>, scope: &Scope, ways: &[Way], other_bytes: u64
     Err(Unfit::Smallest(Box::new(look(facts, scope, tunables.clone(), *calls)?)))
 }
 
-fn is_uncounted(error: &SplitError) -> bool {
-    matches!(error.problem, SplitProblem::Uncounted { .. })
-}
+/// Tunables whose blocks are so many times as many as those of others make more calls, unless the split ignores them.
+const MUCH_FINER: u64 = 64;
 
-/// By so many times the pieces of an axis differ from which it is learnt what its tunable cuts.
-const TIMES_LEARNT: u64 = 4;
-
-/// A tunable that is cut into so many times as many pieces as there are calls without it, which become no more, cuts nothing.
-const MUCH_FINER: u64 = 16;
-
-/// Corrects, of a task whose split is free, how many calls its tunables were taken to stand for: one may cut several axes, or none.
-/// That is learnt from a few splits along each, and so is how many lists there are of what axes say is one. Where none cuts anything
-/// there is one split to be looked at.
-fn as_cut(task: &TaskRef, shape: &CallShape, ways: &mut Vec<Way>) -> Result<u64, SplitError> {
+/// Corrects, of a task whose split is free, how many calls its tunables were taken to stand for: the fewest are counted, and
+/// where much finer blocks make no more calls than the coarsest, which are several, the task does not split by its tunables,
+/// so that there is one split to be looked at. Gives how many lists there are of what axes say is one.
+fn as_split(task: &TaskRef, shape: &CallShape, ways: &mut Vec<Way>) -> Result<u64, SplitError> {
     ways.sort_by_key(|way| way.calls);
     let Some(coarsest) = ways.first() else { return Ok(1) };
-    let specs = task.tunables(shape);
-    let pieces = |way: &Way, spec: &Tunable| spec.extent.div_ceil(way.tunables.get(spec.name, spec.extent)).max(1);
-    let made = |way: &Way| Ok::<_, SplitError>(task.split(shape, &way.tunables)?.len() as u64);
-    let fewest = made(coarsest)?;
-    let (mut cuts, mut lists): (SmallVec<[u32; 4]>, Option<u64>) = (SmallVec::new(), None);
-    for spec in &specs {
-        let is_alone = |way: &&Way| {
-            let both = || way.tunables.iter().zip(coarsest.tunables.iter());
-            both().all(|(a, b)| a.0 == spec.name || a == b) && pieces(way, spec) > pieces(coarsest, spec)
-        };
-        let mut alone: Vec<&Way> = ways.iter().filter(is_alone).collect();
-        alone.sort_by_key(|way| pieces(way, spec));
-        // One split tells nothing.
-        let (mut before, mut axes) = (None, 1);
-        for way in alone {
-            let now = pieces(way, spec);
-            if before.is_some_and(|(before, _)| now < TIMES_LEARNT * before) {
-                continue;
-            }
-            let calls = made(way)?;
-            if let Some((before, calls_before)) = before.replace((now, calls)) {
-                axes = (calls as f64 / calls_before as f64).log(now as f64 / before as f64).round().max(0.0) as u32;
-                if axes > 0 || now >= fewest.saturating_mul(MUCH_FINER) {
-                    break;
-                }
-            }
-        }
-        if let (Some((now, calls)), 1..) = (before, axes) {
-            let of_axis = calls / now.saturating_pow(axes);
-            lists = Some(lists.map_or(of_axis, |least| least.min(of_axis)));
-        }
-        cuts.push(axes);
-    }
-    if fewest > 1 && cuts.iter().all(|&axes| axes == 0) {
+    let (said, fewest) = (coarsest.calls, task.split(shape, &coarsest.tunables)?.len() as u64);
+    let lists = (fewest / said.max(1)).max(1);
+    let much = said.saturating_mul(MUCH_FINER);
+    let finer = ways.iter().find(|way| way.calls >= much).or(ways.last());
+    if let Some(finer) = finer.filter(|finer| fewest > 1 && finer.calls > said)
+        && task.split(shape, &finer.tunables)?.len() as u64 <= fewest
+    {
         ways.truncate(1);
     }
-    for way in ways.iter_mut() {
-        for (spec, &axes) in specs.iter().zip(&cuts) {
-            let pieces = pieces(way, spec);
-            way.calls = match axes {
-                0 => (way.calls / pieces).max(1),
-                _ => way.calls.saturating_mul(pieces.saturating_pow(axes - 1)),
-            };
-        }
-    }
-    Ok(lists.unwrap_or(1))
-}
-
-/// Corrects how many calls the coarsest of the ways of a task whose split is free makes, and gives how many lists there are of what axes
-/// say is one.
-fn as_split(task: &TaskRef, shape: &CallShape, ways: &mut [Way]) -> Result<u64, SplitError> {
-    ways.sort_by_key(|way| way.calls);
-    let Some(coarsest) = ways.first_mut() else { return Ok(1) };
-    let fewest = task.split(shape, &coarsest.tunables)?.len() as u64;
-    let lists = (fewest / coarsest.calls.max(1)).max(1);
-    coarsest.calls = fewest.max(coarsest.calls);
+    ways[0].calls = fewest.max(ways[0].calls);
     Ok(lists)
 }
 

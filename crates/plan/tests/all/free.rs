@@ -129,87 +129,42 @@ fn calls_like_another_are_not_searched_for() {
     assert!(made < each / 4, "{made} sub-calls for all calls, {each} for each alone");
 }
 
-/// What a task's split makes of a matrix, given the lengths of its two axes or fewer: blocks of it, and how long a table each needs.
-struct Cut {
-    axes: &'static [&'static str],
-    lengths: fn(&[u64]) -> [u64; 2],
-    table: fn(u64) -> u64,
-    made: Arc<AtomicU64>,
-}
+/// A copy in tiles, each of which needs a table with an entry for each of them.
+struct Tabled;
 
-impl Task for Cut {
+impl Task for Tabled {
     type Params = (Read<f32, 2>, Read<f32, 1>, Write<f32, 2>);
     fn name(&self) -> &'static str {
-        "cut"
+        "tabled"
     }
     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        let extents = call.shapes[2].dims().iter().zip(self.axes);
+        let extents = call.shapes[2].dims().iter().zip(AXES);
         extents.map(|(&extent, name)| Tunable { name, extent, multiple: 1 }).collect()
     }
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-        let dims = call.shapes[2].dims();
-        let lengths: Vec<u64> = dims.iter().zip(self.axes).map(|(&extent, name)| tunables.get(name, extent)).collect();
-        let [rows, columns] = (self.lengths)(&lengths);
-        let entries = (self.table)(dims[0].div_ceil(rows) * dims[1].div_ceil(columns));
-        let table = Region::new(&[0], &[entries.min(call.shapes[1].elements())]);
-        let tiles = blocks(dims[0], rows).flat_map(|row| blocks(dims[1], columns).map(move |column| (row, column)));
-        let tile = |((i, m), (j, n))| Region::new(&[i, j], &[m, n]);
-        let calls: Vec<SubCall> =
-            tiles.map(tile).map(|tile| SubCall::itself([(0, tile), (1, table), (2, tile)], &call.scalars)).collect();
-        self.made.fetch_add(calls.len() as u64, Ordering::Relaxed);
-        calls
+        let (rows, columns) = (call.shapes[2].dims()[0], call.shapes[2].dims()[1]);
+        let (m, n) = (tunables.get("a", rows), tunables.get("b", columns));
+        let entries = (rows.div_ceil(m) * columns.div_ceil(n)).min(call.shapes[1].elements());
+        let table = Region::new(&[0], &[entries]);
+        let tiles = blocks(rows, m).flat_map(|row| blocks(columns, n).map(move |column| (row, column)));
+        let tiles = tiles.map(|((i, m), (j, n))| Region::new(&[i, j], &[m, n]));
+        tiles.map(|tile| SubCall::itself([(0, tile), (1, table), (2, tile)], &call.scalars)).collect()
     }
     fn leaf(&self, _: (View<'_, f32, 2>, View<'_, f32, 1>, ViewMut<'_, f32, 2>), _: &mut LeafContext<'_>) {}
 }
 
-/// How many calls the plan of such a task has on a matrix, and how many sub-calls all splits made.
-fn cut(
-    dims: [u64; 2],
-    dram_bytes: u64,
-    calls_max: u64,
-    axes: &'static [&'static str],
-    lengths: fn(&[u64]) -> [u64; 2],
-    table: fn(u64) -> u64,
-) -> (Result<usize, PlanError>, u64) {
-    let made = Arc::new(AtomicU64::new(0));
-    let mut program = Program::new();
-    let task = program.task(Cut { axes, lengths, table, made: made.clone() });
-    let x = program.array::<f32, 2>("x", dims, Role::Input).unwrap();
-    let entries = program.array::<f32, 1>("table", [dims[0] * dims[1]], Role::Input).unwrap();
-    let y = program.array::<f32, 2>("y", dims, Role::Output).unwrap();
-    program.call(task, (x.all(), entries.all(), y.all()), Scalars::new()).unwrap();
-    let options = PlanOptions { disk_buffer_bytes: 0, calls_max, ..PlanOptions::default() };
-    let planned = Planner::new(&machine(dram_bytes), Mapping::default(), options).plan(&program);
-    (planned.map(|plan| plan.calls.len()), made.load(Ordering::Relaxed))
-}
-
-/// Of one length for both axes there are as many calls as its square says.
-#[test]
-fn a_tunable_may_cut_two_axes() {
-    for (side, dram_bytes, calls) in [(2000, 64 << 20, 1..2), (2000, 1 << 20, 30..3000), (20_000, 16 << 20, 200..3000)]
-    {
-        let (planned, made) = cut([side; 2], dram_bytes, 1 << 14, &["b"], |b| [b[0]; 2], |_| 1);
-        let planned = planned.unwrap();
-        assert!(calls.contains(&planned), "{side} in {dram_bytes}: {planned} calls");
-        assert!(made < 1 << 17, "{side} in {dram_bytes}: {made} sub-calls were made to choose");
-    }
-}
-
-/// A tunable without effect, named first, before one whose split has two parts at least.
-#[test]
-fn a_tunable_that_cuts_nothing_hides_no_other() {
-    for dims in [[1000, 20_000], [1000, 10_000_000], [48, 100_000], [333, 7_000_000]] {
-        let in_two = |of: &[u64]| [u64::MAX, of[1].min(10_000)];
-        let (planned, _) = cut(dims, 64 << 20, 1 << 14, &["a", "b"], in_two, |_| 1);
-        planned.unwrap_or_else(|why| panic!("{dims:?}: {why}"));
-    }
-}
-
-/// A table has an entry for each block, so that the smallest blocks need most.
+/// The smallest blocks need most.
 #[test]
 fn what_fits_is_found_where_the_smallest_blocks_need_more() {
     for kib in [64, 72, 80, 100, 110, 1024] {
-        let (planned, _) = cut([4000; 2], kib << 10, 1 << 16, &["a", "b"], |of| [of[0], of[1]], |tiles| tiles);
-        planned.unwrap();
+        let mut program = Program::new();
+        let task = program.task(Tabled);
+        let x = program.array::<f32, 2>("x", [4000; 2], Role::Input).unwrap();
+        let table = program.array::<f32, 1>("table", [16_000_000], Role::Input).unwrap();
+        let y = program.array::<f32, 2>("y", [4000; 2], Role::Output).unwrap();
+        program.call(task, (x.all(), table.all(), y.all()), Scalars::new()).unwrap();
+        let options = PlanOptions { disk_buffer_bytes: 0, calls_max: 1 << 16, ..PlanOptions::default() };
+        let planned = Planner::new(&machine(kib << 10), Mapping::default(), options).plan(&program);
+        planned.unwrap_or_else(|why| panic!("{kib} KiB: {why}"));
     }
 }
