@@ -17,14 +17,18 @@ struct Copy<const R: usize> {
 
 const AXES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
+/// A tunable for each axis of a result.
+fn of_axes(dims: &[u64]) -> Vec<Tunable> {
+    dims.iter().zip(AXES).map(|(&extent, name)| Tunable { name, extent, multiple: 1 }).collect()
+}
+
 impl<const R: usize> Task for Copy<R> {
     type Params = (Read<f32, R>, Write<f32, R>);
     fn name(&self) -> &'static str {
         "copy"
     }
     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        let extents = call.shapes[1].dims().iter().zip(AXES);
-        extents.map(|(&extent, name)| Tunable { name, extent, multiple: 1 }).collect()
+        of_axes(call.shapes[1].dims())
     }
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
         let mut regions: Vec<(Vec<u64>, Vec<u64>)> = vec![Default::default()];
@@ -125,7 +129,6 @@ fn calls_like_another_are_not_searched_for() {
     let (all, each) = (all.unwrap(), alone.iter().map(|(seconds, _)| seconds).sum::<f64>());
     assert!(all < 1.1 * each, "{all} s for all calls, {each} for each alone");
     let each: u64 = alone.iter().map(|(_, made)| made).sum();
-
     assert!(made < each / 4, "{made} sub-calls for all calls, {each} for each alone");
 }
 
@@ -138,8 +141,7 @@ impl Task for Tabled {
         "tabled"
     }
     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        let extents = call.shapes[2].dims().iter().zip(AXES);
-        extents.map(|(&extent, name)| Tunable { name, extent, multiple: 1 }).collect()
+        of_axes(call.shapes[2].dims())
     }
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
         let (rows, columns) = (call.shapes[2].dims()[0], call.shapes[2].dims()[1]);
